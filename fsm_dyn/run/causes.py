@@ -102,7 +102,7 @@ class Sentences:
         fired = dict(self._events[text] for text, *_ in item.fired if text in self._events)
         order = [*fired, *(k for k in range(len(before)) if k not in fired)]
         entries = self.words.entry_of
-        # the impulse of a contact that takes over from another has the number of the other
+        # the impulse of a contact taking over from another has the number of the other
         bare = bool(item.impulse) and not any(self._has_impact(item, number) for number in fired)
         for number in order:
             old, new = (state_word(self.model, number, int(codes[number])) for codes in (before, after))

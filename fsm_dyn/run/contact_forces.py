@@ -53,7 +53,7 @@ class Configuration:
 
 
 class Kinematics:
-    """Evaluator of the programs of a mechanism that no mode changes; microseconds per evaluation.
+    """Evaluator of the programs of a mechanism common to all modes; microseconds per evaluation.
 
     Parameters
     ----------
@@ -294,11 +294,11 @@ def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]
 def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
     """Return the contact point, m, shape (3,), and the wrenches of a normal row and one tangential row (k, 9).
 
-    The normal is that of the face, or along the line of centres; the signs are those of the rows.
+    The normal of the face, or along the line of centres; the signs are those of the rows.
     """
     assert location.features is not None
     one, other = location.features
-    second = one.placed.along is not None or one.placed.hollow  # it is the second that touches with a centre
+    second = one.placed.along is not None or one.placed.hollow  # the second touches with a centre
     touching, base = (other, one) if second else (one, other)
     partial, axis, centre = partial_of(location, at), at.frames[base.frame][:, 2], touching.position(at)
 
@@ -372,7 +372,7 @@ def _joint(automaton: Automaton, one: str, other: str | None) -> int:
     return names.index(centres[0]) if centres and centres[0] in names else -1
 
 
-# -- Offsets of contact locations from body points to the drawn outline that agrees with the gap -------------
+# -- Offsets of contact locations from body points to the drawn outline of the gap -------------
 
 AGREE: Final = 0.05  # of a distance
 
@@ -452,7 +452,7 @@ class Forces:
     scene : Scene
         Whose outlines the contacts are on.
     flat : ndarray, shape (2, 3)
-        Projection from N to the plane of the drawing; read at each call, so that the view can turn.
+        Projection from N to the plane of the drawing; read at each call, as the view can turn.
     x, c : ndarrays, shapes (n_x,) and (n_c,)
         State and context near which the contacts are located, SI.
     """

@@ -108,7 +108,7 @@ def continuation_of(
     Parameters
     ----------
     codes : sequence
-        Per contact the states that it can have.
+        Possible states per contact.
     modes : sequence
         Contact states of the run by mode index.
     lengths : (int, int)
@@ -141,7 +141,7 @@ def continuation_of(
 
 
 def check_continuation(continuation: Continuation, digest: str, compiler: str) -> None:
-    """Check that a run is continued with its own options.
+    """Check the options of a continued run against its own.
 
     Raises
     ------

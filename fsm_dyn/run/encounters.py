@@ -26,7 +26,7 @@ _SLIDES = (SLIDING, SLIDING_UNDER)
 def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Sequence[str], word: str) -> FloatArray:
     """Return the times of an event of one of some contacts, shape (n,), s.
 
-    An event happens at a transition at which the contact's state changes accordingly; a contact that rebounds closes
+    An event happens at a transition at which the contact's state changes accordingly; a rebounding contact closes
     without such a change, and leaving a face is the event of a guard.  Feature transitions (handovers) are no events.
 
     Parameters
@@ -166,7 +166,7 @@ class Encounter:
 def encounters(
     model: RunModel, rows: Samples, transitions: Sequence[Transition], near: float = 0.0
 ) -> tuple[Encounter, ...]:
-    """Return the encounters of all pairs of shapes of a run: those that touched, in order of time, then the nearest.
+    """Return the encounters of all pairs of shapes of a run: the touching ones, in order of time, then the nearest.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def encounters(
 
 
 def touched_pairs(model: RunModel, transitions: Sequence[Transition]) -> dict[str, FloatArray]:
-    """Return when the pairs of shapes came to touch that did, s, in the order in which they first did."""
+    """Return the times of touching of pairs of shapes, s, in the order in which they first did."""
     states = {name: np.array(chart.states) for name, chart in zip(model.modes, model.charts, strict=True)}
     names = {name: None for item in transitions for name in item.impulse}
     for source, target in dict.fromkeys((item.source, item.target) for item in transitions):

@@ -158,7 +158,7 @@ def _work_in_steps(
     powers = inner.report["load_powers"] if n_loads else np.zeros((times.size, 0))
     losses = integrate(inner.losses)
     for i, (contact, r) in enumerate(rows.model.compliant):
-        # A surface that lags behind gives what it stored to nobody.  It may arrive within a step, at no event: the
+        # A lagging surface returns no stored energy.  It may arrive within a step, at no event: the
         # difference is exact, while a quadrature would step over the kink.
         idle = ~inner.multiplier_table[:, r].reshape(times.shape).any(axis=1)
         stored = rows.report["stored"][:, contact]
@@ -240,7 +240,7 @@ def _by_owner(
 # Whether the energy balance of a run closes: a warning if it does not (docs/theory.md, "The energy balance").
 
 LIMIT: Final = 0.01  # largest unexplained share of the energy exchanged
-_WEIGHT_OF_ONE_POINT: Final = 2.0  # of a residual with one point per step, so that its quadrature decides nothing
+_WEIGHT_OF_ONE_POINT: Final = 2.0  # of a residual with one point per step: its quadrature decides nothing
 _UNEXPLAINED: Final = 0.01  # largest part of a speed unexplained by its rates, summed over the steps of a run
 _ROUNDING: Final = 1e-10  # part of the energies for the sum of their rounding
 _TINIEST: Final = 1e-30  # J
@@ -321,7 +321,7 @@ def rates_are_contradicted(
     t : ndarray, shape (n,)
         s
     u, u_dot, u_mid : ndarray, shape (n, n_u)
-        Speeds, their rates, and the speeds in the middle of the step that ends at a row.
+        Speeds, their rates, and the speeds in the middle of the step before a row.
 
     Returns
     -------

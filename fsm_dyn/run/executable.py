@@ -38,7 +38,7 @@ def program_memory(programs: ModePrograms) -> int:
 
 
 class DerivedModes:
-    """Modes by their contact states, of which those that were used longest ago are dropped.
+    """Modes by their contact states; those used longest ago are dropped.
 
     A dropped mode is derived again when a run needs it.  It has the same programs then, as modes are derived for the
     model's own start: what is kept decides how long a run takes, and nothing else.
@@ -93,7 +93,7 @@ class KnownCharts:
     in_vain: tuple[tuple[tuple[int, ...], float], ...] = ()
 
 
-@dataclass  # not frozen: to fill one that is takes six times as long
+@dataclass  # not frozen: a frozen one takes six times as long to fill
 class SavedState:
     """State from which a run can be continued.
 
@@ -139,7 +139,7 @@ def check(result: int) -> None:
     Raises
     ------
     InputError
-        It is not that of success.
+        It is not the one of success.
     """
     if result != Restored.RESTORED:
         raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it again")
@@ -147,7 +147,7 @@ def check(result: int) -> None:
 
 # -- Executable form of an automaton: its kernels in memory and the tables of the runtime --------------------
 #
-# An executable grows during runs: a mode that is reached for the first time, or a chart required near a singular
+# An executable grows during runs: a mode reached for the first time, or a chart required near a singular
 # configuration, is derived from the saved terms, compiled and appended. Numbers given out stay valid. So that a run
 # does not depend on the runs before it, a mode is always derived for the model's own start, and charts are forgotten
 # when the next run begins.
@@ -155,7 +155,7 @@ def check(result: int) -> None:
 Array = npt.NDArray[np.float64]
 
 _LONG = 4000  # instructions of the terms: compiling them well would take longer than they ever run
-# Instructions of a mode's kernel from which on it is compiled without optimisation: that takes a sixth of the time, and
+# Instructions of a mode's kernel from which on it is compiled without optimisation, in a sixth of the time, and
 # the kernel, which consists of many parts anyway, runs 1.2 to 1.5 times as long.
 _LONG_MODE = 2000
 _LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
@@ -194,7 +194,7 @@ class Executable:
     tolerances : Tolerances, optional
         Until other ones are given for a run, see :meth:`use`.
     modes : sequence of DerivedMode, optional
-        The modes to compile beforehand; by default all that the automaton has.
+        The modes to compile beforehand; by default all of the automaton.
     known : DerivedModes, optional
         Modes derived by other executables of this automaton; those derived here are added.
     """
@@ -255,7 +255,7 @@ class Executable:
             self.tables = self._build()
 
     def charts_known(self) -> KnownCharts:
-        """What the run has asked for so far, with which :meth:`restore_charts` makes the same charts again."""
+        """Charts requested by the run so far, with which :meth:`restore_charts` makes the same charts again."""
         if not self._places and not self._in_vain:
             return _NO_CHARTS
         states = {chart.mode: chart.programs.states for chart in self.charts}
@@ -338,7 +338,7 @@ class Executable:
         return codes
 
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
-        """Append a chart of a mode that is good at the state given, unless the mode has it."""
+        """Append a chart of a mode for the given state, unless the mode has it."""
         if self._add_chart(number, t, x, c):
             self._places.append((self.charts[number].programs.states, t, x, c))
         return self.tables
@@ -371,7 +371,7 @@ class Executable:
         return replace(chart, core=parts.core, guard_kernels=parts.guards, code=(chart.code, parts.code))
 
     def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
-        """Return the tables of what encloses the guards, of which each mode has so many."""
+        """Return the tables of the enclosures of guards, given their number in each mode."""
         return guard_enclosures([self._enclosure(chart.programs) for chart in self.charts], counts)
 
     def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
@@ -458,7 +458,7 @@ class Executable:
         }
 
     def _name_and_leaving(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
-        """Return the name of a mode and the user-defined transitions that leave it."""
+        """Return the name of a mode and its outgoing user-defined transitions."""
         if states not in self._known:
             name = self.automaton.name_of(states)
             self._known[states] = name.name, self.automaton.outgoing_transitions(name)
@@ -504,7 +504,7 @@ class Executable:
         return friction | flags | (ContactFlag.STICKS_ALWAYS if contact.sticks_always else 0)
 
     def _first_of_entry(self, index: int) -> int:
-        """Number of the first contact that the same entry of the model stands for."""
+        """Number of the first contact of the same entry of the model."""
         entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
         return entries.index(entries[index])
 

@@ -25,8 +25,8 @@ from fsm_dyn.runtime.abi import Event, Status
 
 # -- Explanation of one time of a run: cause of the mode, contact forces, guards -----------------------------
 
-MANY: Final = 24  # contacts, or guards, that are all listed
-FEW: Final = 12  # open contacts, or guards, that are listed of more
+MANY: Final = 24  # contacts, or guards, up to which all are listed
+FEW: Final = 12  # open contacts, or guards, listed of more
 ROUNDING: Final = 1e-12  # fraction of the numbers compared below which a difference of them is zero in a text
 
 
@@ -200,7 +200,7 @@ def _contact(
 
 
 def _size(values: FloatArray, contact: ContactInfo) -> float | None:
-    """Return what a contact has along its slip: with its sign, or in space the length of it; None without friction."""
+    """Return the component along the slip of a contact with its sign, in space its length; None without friction."""
     own = values[list(contact.tangent_rows)]
     if not len(own):
         return None
@@ -208,7 +208,7 @@ def _size(values: FloatArray, contact: ContactInfo) -> float | None:
 
 
 def _event_text(model: RunModel, guard: Guard) -> str:
-    """Return the event of a guard as text, or that it belongs to a user-defined transition."""
+    """Return the event of a guard as text; of a user-defined transition its name."""
     if guard.event is Event.TRANSITION:
         return "user-defined transition"
     contact = model.contacts[guard.subject]
@@ -331,7 +331,7 @@ def _contact_cells(contact: ContactReport, most: float) -> tuple[str, ...]:
 
 
 def _shown(value: float, scale: float) -> str:
-    """Return a number as text; what is rounding of numbers of the size ``scale`` is zero."""
+    """Return a number as text; rounding of numbers of the size ``scale`` is zero."""
     return "0" if abs(value) <= ROUNDING * scale else f"{value:.6g}"
 
 

@@ -21,7 +21,7 @@ def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm
             d1: FloatArray) -> FloatArray:  # fmt: skip
     """Evaluate the quartic that meets both ends with their slopes and the middle of a step.
 
-    It is the cubic through the ends, plus the one quartic that vanishes there with its slope, scaled to meet the
+    It is the cubic through the ends, plus the one quartic vanishing there with its slope, scaled to meet the
     middle.
 
     Parameters
@@ -85,7 +85,7 @@ def state_within(t: FloatArray, x: FloatArray, x_dot: FloatArray, x_mid: FloatAr
     times : ndarray, shape (m,)
         Times, s.
     first : ndarray of int, shape (m,)
-        Rows that begin the steps; the last row of a run stands for itself.
+        First rows of the steps; the last row of a run stands for itself.
     columns : slice
         Which coordinates and speeds.
 
@@ -109,7 +109,7 @@ def locate(t: FloatArray, times: FloatArray) -> tuple[np.ndarray, np.ndarray]:
     """Return for every time the row at or before it, and the last row of its step.
 
     At a transition the later of the two rows is taken: a trajectory is continuous from the right.  On the last row
-    both indices are that row.
+    both indices are this row.
     """
     first = np.searchsorted(t, times, side="right") - 1
     return first, np.minimum(first + 1, len(t) - 1)
@@ -146,7 +146,7 @@ def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, 
     at_rows : ndarray, shape (n,)
         The quantity at the rows, SI.
     between : callable
-        Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
+        Gives the quantity, shape (m,), at times of shape (m,) within the steps from the rows, shape (m,).
     """
     minimum, maximum, minimum_time, maximum_time = extremes_of_runs(t, at_rows, np.array([0, len(t)]), between)
     return Extremes(float(minimum[0]), float(maximum[0]), float(minimum_time[0]), float(maximum_time[0]))
@@ -227,7 +227,7 @@ class Steps:
 
     @cached_property
     def begin(self) -> IntArray:
-        """Numbers of the first steps of the runs that have any."""
+        """Numbers of the first steps of the runs with steps."""
         return np.flatnonzero(np.diff(self.run, prepend=-1))
 
     def only(self, chosen: BoolArray | IntArray) -> Steps:
@@ -258,7 +258,7 @@ def largest_of_runs(
     end : ndarray, shape (runs,)
         Time after which a run does not count, s; at or after the last of its ``t[first]``.
     between : callable
-        Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
+        Gives the quantity, shape (m,), at times of shape (m,) within the steps from the rows, shape (m,).
     bound : ndarray, shape (n,), optional
         Upper bound of the quantity in the step from each row: steps with a bound below a row's value are skipped.
 

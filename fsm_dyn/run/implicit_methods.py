@@ -211,7 +211,7 @@ def integer(state: Mapping[str, Any], name: str, least: int, most: int) -> int:
 
 
 def array(state: Mapping[str, Any], name: str, shape: tuple[int, ...], *, optional: bool = False) -> Any:
-    """Return an array of finite numbers, or None if that is allowed; raise InputError where it is none."""
+    """Return an array of finite numbers, or None if allowed; raise InputError where it is none."""
     value = state.get(name)
     if value is None and optional:
         return None
@@ -253,9 +253,9 @@ def limit_step(solver: Any, length: float, clear: float, longest: float) -> floa
     solver : scipy.integrate.Radau or BDF
         About to take a step.
     length : float
-        The step that it would take otherwise (s).
+        The step without this bound (s).
     clear : float
-        The longest one that keeps clear (s).
+        The longest clear one (s).
     longest : float
         The longest step of the run (s).
 
@@ -342,7 +342,7 @@ def first_step(
 ) -> float:
     """Return the length of a first step (s).
 
-    That of scipy, but in the mechanism's own unit of time: Hairer, Norsett, Wanner, *Solving Ordinary Differential
+    As of scipy, but in the mechanism's own unit of time: Hairer, Norsett, Wanner, *Solving Ordinary Differential
     Equations I*, section II.4.
 
     Parameters
@@ -386,8 +386,8 @@ def _mean(values: Floats) -> float:
 
 _DIFFERENCE: Final = 6e-6  # of a state, by which it is differenced
 _FARTHEST: Final = 1e-3  # in the unit of the state: differences go no farther
-_STARTED: Final = 5  # steps after an event that bdf leaves to radau
-_SAVED_EVERY: Final = 200  # steps, so that a run which is interrupted within one can be continued
+_STARTED: Final = 5  # steps after an event, left by bdf to radau
+_SAVED_EVERY: Final = 200  # steps, after an interruption the run is continued from there
 _SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
 
 
@@ -428,7 +428,7 @@ class _Stiff:
         self.pack()
 
     def pack(self) -> None:
-        """Look up the addresses of all that the run works on; to be called again after memory has moved."""
+        """Look up the addresses of the memory of the run; to be called again after memory has moved."""
         self.follows = self.loop.run(self.drive.packed, self.dense_packed, self.options_packed)
         self.advances = self.loop.run(self.drive.packed, self.method_packed, self.options_packed)
 
@@ -442,7 +442,7 @@ class _Stiff:
         return int(library.advance(self.advances))
 
     def leave_change_point(self) -> int:
-        """Take the first step of a run that starts in a change point, by the explicit method; return a status.
+        """Take the first step of a run from a change point, by the explicit method; return a status.
 
         The derivative there is a limit, and has no Jacobian.
         """
@@ -495,7 +495,7 @@ class _Stiff:
             self.saver.save(self.loop, self.advances, self.state(), before_end=before_end)
 
     def save_before_end(self) -> None:
-        """Save the current state if what follows may depend on where the run ends."""
+        """Save the current state if later steps may depend on the end of the run."""
         last = self.until == self.options.numbers[OptionNumbers.UNTIL]
         if last and self.saver is not None and library.end_is_near(self.advances):
             self.save(before_end=True)
@@ -539,7 +539,7 @@ class _Stiff:
         return target == self.until and left <= length * (1.0 + 1e-9)
 
     def first_length(self, kind: Any, until: float) -> float:
-        """Return the length of a first step (s) that ends at ``until`` (s) at the latest."""
+        """Return the length of a first step (s) ending at ``until`` (s) at the latest."""
         state, loop = self.loop.state, self.loop
         unit = float(loop.tables.tolerances[ToleranceTable.TIME_SCALE])
         order = 1 if kind.__name__ == "BDF" else 3
@@ -562,7 +562,7 @@ class _Stiff:
         return min(until, float(library.next_jump(self.advances)))
 
     def make(self, kind: Any, target: float) -> Any:
-        """Return a solver of this class that begins at the current state."""
+        """Return a solver of this class from the current state."""
         state = self.loop.state
         t = float(state.clock[Clock.TIME])
         first = self.first_step
@@ -582,7 +582,7 @@ class _Stiff:
         )
 
     def restart(self, target: float) -> None:
-        """Restart at the current state; if the end of the run influences that, the state is saved before."""
+        """Restart at the current state; the state is saved before if the end of the run has an influence."""
         kind = self.starter if self.since < _STARTED else self.solver_class
         given = self.first_step
         if kind is not self.starter and self.starter is not self.solver_class:
@@ -644,7 +644,7 @@ class _Stiff:
         with np.errstate(all="ignore"):
             try:
                 self.solver.step()
-            except ValueError:  # scipy refuses a Jacobian that is not finite
+            except ValueError:  # scipy refuses a Jacobian with entries not finite
                 return Status.NON_FINITE
         if self.solver.status == "failed":
             return Status.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else Status.NON_FINITE
@@ -684,7 +684,7 @@ class _Stiff:
         return status
 
     def shift(self, t: float, moved: Floats) -> None:
-        """Go on from the end of the step as it was projected, without giving up what the solver knows.
+        """Go on from the end of the step as it was projected, with the history of the solver.
 
         A projection moves less than the error of a step.  Were the solver begun again, ``bdf`` would never leave its
         first order; its backward differences stay what they are when all values behind it move alike.
@@ -714,7 +714,7 @@ def run_stiff(
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
 ) -> RunArrays:
-    """Run a loop that is about to start by ``radau`` or ``bdf``; see :func:`fsm_dyn.run.loop.run_automaton`.
+    """Run a new loop by ``radau`` or ``bdf``; see :func:`fsm_dyn.run.loop.run_automaton`.
 
     ``method_packed`` is the adaptive explicit method for which ``loop`` has workspace; it advances to the end of a
     Zeno sequence.
@@ -732,7 +732,7 @@ def run_stiff(
     drive : InputSignals
         The input signals.
     mode_source : ModeProvider
-        Provides modes that the tables lack.
+        Provides modes missing in the tables.
     jacobians : Sequence[int]
         Addresses of the kernels of the Jacobians, by mode.
     progress : Callable[[float], None]
@@ -781,7 +781,7 @@ def run_stiff(
 def _restore(
     stiff: _Stiff, resumed: tuple[SavedState, FirstRow], saver: Saver, mode_source: ModeProvider | None
 ) -> None:
-    """Give a run that is about to start a saved state; the solver made there spoils the inputs of the context."""
+    """Give a new run a saved state; the solver made there spoils the inputs of the context."""
     loop = stiff.loop
 
     def handle() -> library.RunStructure:

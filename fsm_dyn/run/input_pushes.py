@@ -1,4 +1,4 @@
-"""Forces that inputs set, at the places where a drawing has arrows for them."""
+"""Forces set by inputs, at the places where a drawing has arrows for them."""
 
 from __future__ import annotations
 

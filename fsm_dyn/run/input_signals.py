@@ -20,7 +20,7 @@ from fsm_dyn.run.time_switches import SwitchWindows
 from fsm_dyn.runtime.abi import JET_NUMBERS, Sizes
 from fsm_dyn.runtime.layouts import InputTables
 
-# -- Tables of input signals: polynomial pieces and kernels that the runtime evaluates -----------------------
+# -- Tables of input signals: polynomial pieces and kernels for the runtime -----------------------
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -33,7 +33,7 @@ DRIVE: Final = Bundle(InputTables)
 
 _MOST_PIECES: Final = 100_000
 _DEEPEST: Final = 40
-_MOST_WINDOWS: Final = 16  # of switches over time that an exported table may have
+_MOST_WINDOWS: Final = 16  # of switches over time in an exported table
 # coefficients of the cubic through its values at 0, 1/3, 2/3 and 1
 _THROUGH_THIRDS: Final = np.array([[1, 0, 0, 0], [-5.5, 9, -4.5, 1], [9, -22.5, 18, -4.5], [-4.5, 13.5, -13.5, 4.5]])
 KERNEL: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -50,7 +50,7 @@ class PiecewiseCubic:
     coefficients : float64 array, shape (k, 4)
         Of ``1, d, d^2, d^3`` with ``d = t - start``.
     hard : bool array, shape (k,)
-        Whether value or slope may jump at the start, so that a step must end there.
+        Whether value or slope may jump at the start: a step must end there.
     decides : bool
         Whether contact states are decided again at the hard starts.
     """
@@ -75,7 +75,7 @@ class PiecewiseCubic:
 
 
 def constant(value: float) -> PiecewiseCubic:
-    """Return an input that never changes."""
+    """Return a constant input."""
     return PiecewiseCubic(np.zeros(1), np.array([[float(value), 0.0, 0.0, 0.0]]), np.zeros(1, dtype=np.bool_))
 
 
@@ -91,7 +91,7 @@ def _checked_points(points: ArrayLike, what: str) -> tuple[Floats, Floats]:
 
 
 def linear(points: ArrayLike) -> PiecewiseCubic:
-    """Return an input that runs straight from point to point and is constant outside.
+    """Return an input straight from point to point and constant outside.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
 
 
 def steps(points: ArrayLike) -> PiecewiseCubic:
-    """Return an input that jumps to a value at each time and keeps it; the first value also holds before."""
+    """Return an input jumping to a value at each time; the first value also holds before."""
     times, values = _checked_points(points, "steps")
     last = np.append(np.diff(times) > 0.0, True)
     start, value = times[last], values[last]
@@ -155,7 +155,7 @@ def _with_past(pieces: PiecewiseCubic, value: float) -> PiecewiseCubic:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel that writes some inputs: all values, then all rates, all second and all third rates.
+    """A kernel of some inputs: all values, then all rates, all second and all third rates.
 
     Attributes
     ----------
@@ -208,11 +208,11 @@ class InputSignals:
         return DRIVE.pack(self.arrays)
 
     def segment_at(self, t: float) -> int:
-        """Return the segment that a run starting at ``t`` (s) begins with: the last breakpoint not after it."""
+        """Return the segment of a run starting at ``t`` (s): the last breakpoint not after it."""
         return self._segment(int(np.searchsorted(self.arrays.start, t, side="right")))
 
     def segment_before(self, t: float) -> int:
-        """Return the segment of a run that has come to the breakpoint at ``t`` (s) and not entered the next one."""
+        """Return the segment of a run at the breakpoint at ``t`` (s) and not entered the next one."""
         return self._segment(int(np.searchsorted(self.arrays.start, t, side="left")))
 
     def _segment(self, end: int) -> int:
@@ -247,7 +247,7 @@ class InputSignals:
         return self
 
     def following(self) -> InputSignals:
-        """Return these inputs with the switches that follow ``until``."""
+        """Return these inputs with the switches after ``until``."""
         return self if self.windows is None else self.windows.signals(self.number + 1)
 
     def __call__(self, t: ArrayLike, c: Floats | None = None) -> Floats:
@@ -322,7 +322,7 @@ def assemble_inputs(
     Raises
     ------
     InputError
-        A source names an input that does not exist.
+        A source names an unknown input.
     """
     given = dict(sources or {})
     number = {name: i for i, name in enumerate(names)}
@@ -350,7 +350,7 @@ def assemble_inputs(
 
 
 def _enclosures(kernels: Sequence[KernelSource]) -> dict[str, NDArray[Any]]:
-    """Return the entries of the tables that enclose kernels; none of one that depends on more than the time."""
+    """Return the entries of the tables of enclosures of kernels; none of one with more arguments than the time."""
     codes = [enclosure_code(kernel.program) for kernel in kernels]
     known = [
         code if code is not None and code.arguments[: code.moving].tolist() in ([], [0]) else None for code in codes
@@ -388,7 +388,7 @@ def from_callable(
     span: tuple[float, float],
     tolerance: float = 1e-9,
 ) -> PiecewiseCubic:
-    """Tabulate a Python callable, so that nothing of Python is called while the runtime steps.
+    """Tabulate a Python callable, as the runtime calls no Python while it steps.
 
     Parameters
     ----------
@@ -408,7 +408,7 @@ def from_callable(
 
 
 def tabulate(function: Callable[[float], float], span: tuple[float, float], tolerance: float = 1e-9) -> PiecewiseCubic:
-    """Return cubic pieces that follow a function over a span of time.
+    """Return cubic pieces along a function over a span of time.
 
     Intervals are halved until a cubic through four points is right at three more.  If this never happens, because the
     function jumps, the pieces become very short and steps end at them.

@@ -4,7 +4,7 @@ A step of length ``h`` from ``x`` with ``s`` stages, the derivative at the start
 
     k_0 = x_dot(t),   k_i = f(t + c_i h, x + h sum_j a_ij k_j),   x_1 = x + h sum_i b_i k_i,   k_s = f(t + h, x_1)
 
-``k_s`` comes from the kernel that is evaluated at the end of a step anyway (guards, dependent speeds), and starts
+``k_s`` comes from the kernel evaluated at the end of a step anyway (guards, dependent speeds), and starts
 the next step.  Error estimate and mid-point are further weights over ``k_0 .. k_s``.
 """
 

@@ -48,7 +48,7 @@ _ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
 
 
 def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
-    """Return the errors of states (n, n_x): the tolerance of a step, or of gaps and speeds that count as zero; SI.
+    """Return the errors of states (n, n_x): the tolerance of a step, or of gaps and speeds counting as zero; SI.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Judgement:
     unit : str
         Of the margin: that of the quantity, ``"s"`` for times and modes, ``"1"`` for counts.
     time : float or None
-        The time that decides, s; None where no single one does.
+        The deciding time, s; None where no single one does.
     chain : tuple of Transition
         The transitions up to it, in order.
     """
@@ -144,7 +144,7 @@ class Findings:
     margins : ndarray, shape (runs,)
         As of :class:`Judgement`.
     times : ndarray, shape (runs,)
-        The times that decide, s; nan where no single one does.
+        The deciding times, s; nan where no single one does.
     """
 
     verdicts: IntArray
@@ -176,7 +176,7 @@ class Judge:
         self.count = len(rows.begin) - 1
         self.last_rows = rows.begin[1:] - 1
         self.end = rows.t[self.last_rows]
-        # rows that begin a step, and the last row of each run: its mode may begin there
+        # first rows of steps, and the last row of each run: its mode may begin there
         begins = np.zeros(len(rows.t), dtype=np.bool_)
         begins[:-1] = rows.t[1:] > rows.t[:-1]
         begins[self.last_rows] = True
@@ -436,7 +436,7 @@ class Judge:
         return largest_of_runs(self.rows.t, sign * self.at_rows(quantity), steps, end, between, bound)
 
     def within(self, quantity: MeasuredQuantity) -> Callable[[FloatArray, IntArray], FloatArray]:
-        """Return the function of a quantity at times (m,) within the steps that begin at the rows (m,)."""
+        """Return the function of a quantity at times (m,) within the steps from the rows (m,)."""
         number = self._state_number(quantity)
 
         def between(times: FloatArray, first: IntArray) -> FloatArray:

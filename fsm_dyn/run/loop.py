@@ -98,13 +98,13 @@ def run_automaton(
     drive : InputSignals, optional
         Inputs over time; all zero without.
     mode_source : ModeProvider, optional
-        Asked for modes and charts that the tables lack.
+        Asked for missing modes and charts.
     max_instant : int
         Bound on the transitions in one instant (ten times as many in a microsecond).
     mask : int8 array, shape (1 or n_modes, n_q + n_u), optional
-        Zero for states that the error estimate leaves out.
+        Zero for states outside the error estimate.
     jacobians : sequence of int, optional
-        For ``radau`` and ``bdf``: per mode the address of a kernel that writes the derivative of ``x_dot`` with
+        For ``radau`` and ``bdf``: per mode the address of a kernel of the derivative of ``x_dot`` with
         respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
     workspace : Workspace, optional
         Memory of earlier runs in this thread.
@@ -149,7 +149,7 @@ def _run_windows(
     saver: Saver | None,
     resumed: tuple[SavedState, FirstRow] | None,
 ) -> RunArrays:
-    """Run a loop that is about to start, over one window of the switches of its inputs after the other."""
+    """Run a new loop, over one window of the switches of its inputs after the other."""
     counts, until = steps[0].counts, _end(options)
 
     def handle() -> RunStructure:
@@ -277,15 +277,15 @@ def _turns(loop: LoopState, most: int) -> int:
 #
 # Runs of one automaton in one call of the runtime: each has its own start, all have the same inputs and options.
 #
-# The runs have the bits of :func:`fsm_dyn.run.loop.run_automaton`. What is recorded is stored in one table, of one
-# run behind that of another.
+# The runs have the bits of :func:`fsm_dyn.run.loop.run_automaton`. They are recorded in one table, one
+# run behind another.
 
 Integers = NDArray[np.int64]
 
-ROWS: Final = 65536  # of the runs that are returned together
+ROWS: Final = 65536  # of the runs returned together
 _TRANSITIONS: Final = 4096
 _PASSAGES: Final = 512
-_CHUNK: Final = 100_000  # steps after which a run returns, so that it can be interrupted
+_CHUNK: Final = 100_000  # steps after which a run returns, for interruptions
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ class RecordedRuns(Rows):
 
 @dataclass(frozen=True)
 class NeedsItself:
-    """A run that needs further charts or switches over time, which are its own: it is to be made alone."""
+    """A run with further charts or switches over time of its own, to be made alone."""
 
     number: int
 
@@ -334,7 +334,7 @@ def run_batch(
     Parameters
     ----------
     executable : Executable
-        With the tolerances of all runs; modes that runs reach are added to it.
+        With the tolerances of all runs; modes reached by runs are added to it.
     starts : Starts
     inputs : InputSignals
         Of all runs.
@@ -366,7 +366,7 @@ class _Batch:
         self.numbers = np.array([executable.mode_index(states) for states in starts.states], np.int64)
 
     def advance(self) -> Iterator[RecordedRuns | NeedsItself]:
-        """Make runs until something is wanted, yield those that have ended, and provide it."""
+        """Advance until the runtime requests a mode or memory; yield ended runs, and provide it."""
         loop, batch = self._packed()
         first, status = self.next, int(Status.PAUSED)
         while status == Status.PAUSED or (status == Status.DONE and self.next < len(self.starts.states)):
@@ -392,7 +392,7 @@ class _Batch:
             self.next += 1
 
     def _provides_mode(self, loop: LoopState) -> bool:
-        """Have a mode that a run has reached, for all runs; return whether there is one."""
+        """Provide a mode reached by a run, for all runs; return whether there is one."""
         before = int(loop.tables.sizes[Sizes.N_MODES])
         try:
             time = float(loop.state.clock[Clock.TIME])
@@ -402,7 +402,7 @@ class _Batch:
         return int(self.executable.tables.sizes[Sizes.N_MODES]) > before
 
     def _packed(self) -> tuple[LoopState, RunBatch]:
-        """Return memory for runs with the modes that there are now, and the batch from the next run on."""
+        """Return memory for runs with the present modes, and the batch from the next run on."""
         tables, given, number = self.executable.tables, self.options, self.next
         method, packed = tableau(given.method)
         x, c = self.starts.x[number], self.starts.c[number]

@@ -48,7 +48,7 @@ class TransitionArrays:
     """The transitions of a run, one entry (or row) each.
 
     ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
-    :class:`fsm_dyn.runtime.abi.Reason`.  Of the guards that fired together, ``fired`` in number, ``event contact
+    :class:`fsm_dyn.runtime.abi.Reason`.  Of the guards fired together, ``fired`` in number, ``event contact
     direction value slope`` have shape (n, MAX_FIRED); for a user transition ``contact`` is its index.  ``impulse``
     has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.  ``candidates consistent chosen_by log``
     tell of the decision: see :mod:`fsm_dyn.run.outcomes`.
@@ -81,7 +81,7 @@ class TransitionArrays:
         return len(self.time)
 
 
-@dataclass  # not frozen: to fill one that is takes six times as long
+@dataclass  # not frozen: a frozen one takes six times as long to fill
 class RunArrays(Rows):
     """A run as arrays, which nothing changes: its rows, with the mode numbers of the executable, and its end.
 
@@ -241,7 +241,7 @@ _MOST_PACKED: Final = 8
 
 
 class ModeProvider(Protocol):
-    """Gives modes and charts that were not derived in advance.
+    """Provides modes and charts not derived in advance.
 
     Both return tables with all present numbers kept.
     """
@@ -250,10 +250,10 @@ class ModeProvider(Protocol):
         """Append the mode with these contact states; raise RunError where it may not be."""
 
     def provide_chart(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
-        """Append another chart of mode ``number`` that is good at the state given, if there is one."""
+        """Append another chart of mode ``number`` for the given state, if there is one."""
 
     def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
-        """Append a chart, with kernels of its own, of mode ``number`` embedded online, if that can be had."""
+        """Append a chart, with kernels of its own, of mode ``number`` embedded online, if there is one."""
 
 
 @dataclass
@@ -274,7 +274,7 @@ class LoopState:
     options: tuple[Options, Packed] | None = None  # of the run, for the next one to write its own into
 
     def run(self, inputs: Packed, method: Packed, options: Packed) -> RunStructure:
-        """Return the addresses of all that the run works on, as they are now."""
+        """Return the present addresses of the memory of the run."""
         return RunStructure(
             self.tables_packed.address, inputs.address, method.address, options.address, self.state_packed.address,
             self.work_packed.address, self.buffers_packed.address,
@@ -283,9 +283,9 @@ class LoopState:
 
 @dataclass
 class Workspace:
-    """Memory that the runs of one thread use one after the other.
+    """Memory of the runs of one thread, used one after the other.
 
-    What a run has taken out no other run has, so that a run may begin while another one waits.
+    A run has its memory alone, as one may begin while another waits.
     """
 
     packed: list[tuple[Tables, Packed]] = field(default_factory=list)
@@ -311,7 +311,7 @@ class Workspace:
     def give_back(self, loop: LoopState) -> None:
         """Keep the memory of a finished run, and the latest of earlier ones, up to a bound of rows.
 
-        A run that derives modes ends with other tables: what the run before has used is then of no use any more.
+        A run with derived modes ends with other tables: the memory of the run before is then useless.
         """
         self.idle.append(loop)
         del self.idle[:-_MOST_IDLE]
@@ -322,7 +322,7 @@ class Workspace:
 def begin(
     tables: Tables, t0: float, x: Floats, c: Floats, mode0: int, drive: InputSignals, stages: int, workspace: Workspace
 ) -> LoopState:
-    """Return the loop of a run that is about to start with a method of so many stages."""
+    """Return the loop of a new run with a method of this number of stages."""
     loop = workspace.take(tables, stages)
     if loop is None:
         state, state_packed = st.new_state(tables, t0, x, c, mode0)
@@ -341,7 +341,7 @@ def begin(
 
 
 def end_window(options: Options, signals: InputSignals, until: float) -> bool:
-    """Let a run end where the switches over time that its inputs have do; return whether that is its own end (s).
+    """Let a run end with the known switches over time of its inputs; return whether this is its own end (s).
 
     A step ends there in any case: the run continues as if it had known all switches.
     """
@@ -350,7 +350,7 @@ def end_window(options: Options, signals: InputSignals, until: float) -> bool:
 
 
 def enter_next_window(loop: LoopState, signals: InputSignals) -> InputSignals:
-    """Return the inputs with the switches that follow, of which the run is about to enter the first."""
+    """Return the inputs with the following switches, the first of which the run is to enter."""
     following = signals.following()
     loop.state.counters[Counters.SEGMENT] = following.segment_before(signals.until)
     return following
@@ -411,7 +411,7 @@ def asks_for_kernels(loop: LoopState, status: int) -> bool:
 
 
 def _own_kernels(loop: LoopState, mode_source: ModeProvider | None) -> None:
-    """Ask for kernels of the current mode; where there are none that are good here, its evaluations count from zero."""
+    """Ask for kernels of the current mode; without valid ones here, its evaluations count from zero."""
     mode, before = int(loop.state.counters[Counters.MODE]), int(loop.tables.sizes[Sizes.N_MODES])
     if mode_source is not None:
         t, x, c = float(loop.state.clock[Clock.TIME]), loop.state.x.copy(), loop.state.c.copy()
@@ -421,7 +421,7 @@ def _own_kernels(loop: LoopState, mode_source: ModeProvider | None) -> None:
 
 
 def _entry_chart(loop: LoopState, mode_source: ModeProvider | None) -> None:
-    """Ask for a chart that is good after the pending transition."""
+    """Ask for a chart for the state after the pending transition."""
     if mode_source is None:
         return
     t, x, c = float(loop.state.clock[Clock.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
@@ -429,7 +429,7 @@ def _entry_chart(loop: LoopState, mode_source: ModeProvider | None) -> None:
 
 
 def _take_tables(loop: LoopState, tables: Tables) -> None:
-    """Go on with tables that have grown."""
+    """Continue with larger tables."""
     if tables is loop.tables:
         return
     before = loop.tables
@@ -489,8 +489,8 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
 
 # -- Saving the state of a run before its end time affects it, and restoring it ------------------------------
 #
-# A run ends with a step that is shortened to end there. So that a run which is continued takes the same steps as one
-# that was not interrupted, what is saved is its state before it first mattered where it ends
+# A run ends with a step shortened to end there. A continued run takes the same steps as an uninterrupted one, because
+# the saved state is the one before the end first had an influence
 # (``runtime/end_of_run.c``); rows and transitions recorded after that are made again.
 
 NEARLY_SPENT: Final = 64  # steps left of those allowed, from which on the state is saved before every turn
@@ -498,17 +498,17 @@ CONTINUABLE: Final = (Status.DONE, Status.INTERRUPTED, Status.TOO_MANY_STEPS)
 
 
 class Savable(Protocol):
-    """What beside the runtime's state belongs to a run: a :class:`~fsm_dyn.run.executable.Executable`."""
+    """State of a run beside the runtime's: a :class:`~fsm_dyn.run.executable.Executable`."""
 
     def charts_known(self) -> KnownCharts:
-        """Charts that the run has asked for."""
+        """Charts requested by the run."""
 
     def online_modes(self) -> NDArray[np.int64]:
         """Addresses of the modes embedded online by their numbers, 0 for others."""
 
 
 class Saver:
-    """Saves the state of a run that may be continued.
+    """Saves the state of a run for its continuation.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ class Saver:
     def __init__(self, source: Savable, digest: int) -> None:
         self.source = source
         self.digest = digest
-        self.before_end = False  # whether what was saved stands before it mattered where the run ends
+        self.before_end = False  # whether the saved state is the one before the end had an influence
         self._saved: SavedState | None = None
 
     def save(
@@ -540,11 +540,11 @@ class Saver:
         )  # fmt: skip
 
     def keep(self, saved: SavedState) -> None:
-        """Take a state that was saved otherwise."""
+        """Take a state saved otherwise."""
         self._saved = saved
 
     def saved_of(self, outcome: int) -> SavedState | None:
-        """Return the state from which a run that ended so can be continued; None if it cannot."""
+        """Return the state to resume the run from, or None."""
         return self._saved if outcome in CONTINUABLE else None
 
 
@@ -556,17 +556,17 @@ def restore(
     saver: Saver,
     modes: ModeProvider | None,
 ) -> None:
-    """Give a loop that is about to start a saved state, and the row recorded last.
+    """Give a new loop a saved state, and the row recorded last.
 
     Parameters
     ----------
     loop : LoopState
     handle : callable
-        Gives the addresses of all that the run works on, as they are now.
+        Returns the present addresses of the memory of the run.
     saved, first, saver
         The saved words, and their model and settings.
     modes : ModeProvider, optional
-        Asked for modes of the saved state that the tables lack.
+        Asked for modes of the saved state missing in the tables.
 
     Raises
     ------

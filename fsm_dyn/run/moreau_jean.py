@@ -59,7 +59,7 @@ def run_moreau_jean(
     bounds: Floats | None = None,
     contact_names: Sequence[str] = (),
 ) -> RunArrays:
-    """Run from time zero with steps of the same length; the run ends with the first that leaves ``bounds``.
+    """Run from time zero with steps of the same length; the run ends with the first outside ``bounds``.
 
     The mode of a row follows from the impulses of its step; if contact states change, two rows at the end of the step
     hold the speeds without and with the impulses of the contacts, and a transition is recorded.
@@ -79,7 +79,7 @@ def run_moreau_jean(
     drive : InputSignals
         The input signals.
     mode_source : ModeProvider
-        Provides modes that the tables lack.
+        Provides modes missing in the tables.
     saver : Saver, optional
         Saves states of the run.
     resumed : tuple[SavedState, FirstRow], optional
@@ -124,7 +124,7 @@ def run_moreau_jean(
 
 
 def _check(tables: Tables, step: float) -> None:
-    """Raise InputError for a step without length, and for a model with transitions or laws that are not supported."""
+    """Raise InputError for a step without length, and for a model with unsupported transitions or laws."""
     if not (np.isfinite(step) and step > 0.0):
         raise InputError(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
@@ -137,7 +137,7 @@ def _check(tables: Tables, step: float) -> None:
 
 
 def _too_long(report: Floats, time: float, step: float, longest: float, contact_names: Sequence[str]) -> InputError:
-    """Return the error for a step (s) that is too long at a time (s)."""
+    """Return the error for a step (s) too long at a time (s)."""
     contact = int(report[TimeSteppingReport.PASSED]) - 1
     what = (
         "is too long for a compliant contact" if contact < 0 else
@@ -152,7 +152,7 @@ def _too_long(report: Floats, time: float, step: float, longest: float, contact_
 
 
 def _unsolved(report: Floats, count: int) -> str:
-    """Return the warning of contact problems that were not solved, of so many."""
+    """Return the warning of unsolved contact problems, given the number of all."""
     return (
         f"{int(report[TimeSteppingReport.UNSOLVED])} of {count} contact problems were not "
         f"solved, the first at t = {report[TimeSteppingReport.FIRST_UNSOLVED]:.6g} s: after {MOST_SWEEPS} sweeps a "
@@ -271,7 +271,7 @@ def _longest_step(
 ) -> float:  # fmt: skip
     """Return a step with which the run is not refused, and at most a tenth shorter than one with which it is.
 
-    Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.  If bodies
+    Too long a step goes too deep, so its limit is not the one of the motion: lengths are tried out.  If bodies
     pass through each other (``passes``) a longer step may meet them by chance: then the limit met is taken.
     """
 
@@ -295,7 +295,7 @@ def _longest_step(
 
 
 def _rounded_down(value: float) -> float:
-    """Return the largest number of three digits that is not above a positive value."""
+    """Return the largest number of three digits not above a positive value."""
     unit = 10.0 ** (np.floor(np.log10(value)) - 2)
     return float(f"{np.floor(value / unit * (1.0 + 1e-12)) * unit:.3g}")
 
@@ -364,23 +364,23 @@ def _as_run(
 def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return rates of all rows and the states at the middles of steps.
 
-    A row has the mean rates of the step that leads to it, or of the next one if none does.  The speeds at a middle are
-    the mean of those at both ends of its step: forces that are constant in a step do work at that mean.
+    A row has the mean rates of the step before it, or of the next one if none does.  The speeds at a middle are
+    the mean of those at both ends of its step: forces constant in a step do work at this mean.
 
     Parameters
     ----------
     t, x : ndarray, shape (n,) and (n, n_x)
         Times (s) and states of the rows.
     middle : ndarray, shape (n, n_x)
-        States at the middle of the step that leads to a row, with the coordinates of the run.
+        States at the middle of the step before a row, with the coordinates of the run.
     n_q : int
     after : ndarray of bool, shape (n,)
-        Rows that no step leads to, but the first.
+        Rows without a step before them, but the first.
     """
     rates, x_mid = np.zeros_like(x), middle.copy()
     leads = ~after
     leads[0] = False
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a run that diverges is named by its status
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a divergent run is named by its status
         steps = np.diff(x, axis=0) / np.diff(t)[:, None]
         x_mid[1:, n_q:] = np.where(leads[1:, None], 0.5 * (x[:-1, n_q:] + x[1:, n_q:]), x_mid[1:, n_q:])
     rates[1:] = np.where(leads[1:, None], steps, 0.0)
@@ -393,7 +393,7 @@ def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray
 def _numbers(
     tables: Tables, mode0: int, codes: Codes, times: Floats, x: Floats, c: Floats, mode_source: ModeProvider
 ) -> tuple[Tables, NDArray[np.int64]]:
-    """Number the contact states of all rows, asking for modes that have no number yet in the order of their coming."""
+    """Number the contact states of all rows, asking for modes without a number in the order of their coming."""
     known: dict[bytes, int] = {tables.mode_states[mode0].tobytes(): mode0}
     for number, states in enumerate(tables.mode_states):
         known.setdefault(states.tobytes(), number)
@@ -437,7 +437,7 @@ def _records(
 
 
 def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]:
-    """Contacts that were open before and after a step and pushed in it."""
+    """Contacts open before and after a step with a push in it."""
     normal = tables.contact_rows[:, 0]
     found = np.zeros(codes.shape, bool)
     gaps = (tables.contact_flags & ContactFlag.RIGID) != 0

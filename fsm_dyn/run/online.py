@@ -75,7 +75,7 @@ def limits_of(tables: Tables) -> Floats:
 
 
 class Context(NamedTuple):
-    """The context of one mode: arrays of :class:`Online` by name, the structure that compiled code reads, bytes."""
+    """The context of one mode: arrays of :class:`Online` by name, the structure for compiled code, bytes."""
 
     chart: Integers
     state_unit: Floats
@@ -91,7 +91,7 @@ class _Plan(NamedTuple):
     words: int
     places: dict[str, slice]  # of the arrays
     structure: Integers
-    own: Integers  # words of the structure that are addresses in the block
+    own: Integers  # words of the structure with addresses in the block
     chart: Integers
 
 
@@ -185,9 +185,9 @@ def room_lengths(sizes: Integers, guards: int) -> list[int]:
 
 
 def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
-    """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix that can differ from zero."""
+    """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix not identically zero."""
     R, U, C = (int(sizes[i]) for i in (Sizes.N_ROWS, Sizes.N_U, Sizes.N_CONTACTS))
-    D = min(R, U)  # rows held that are independent
+    D = min(R, U)  # independent active rows
     wide = 2 * (R + guards) + 4
     return {
         "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
@@ -207,7 +207,7 @@ def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
 Array = npt.NDArray[np.float64]
 Place = tuple[float, Array, Array]
 
-OPEN = 1e-9  # share of a row in forces that do nothing, above which its multiplier is not determined
+OPEN = 1e-9  # share of a row in forces without effect, above which its multiplier is not determined
 
 _OUTPUTS = ("x_dot", "u", "pivot", "guards", "slopes", "multipliers")
 _ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_double, *3 * [ctypes.c_int64])
@@ -222,7 +222,7 @@ def routine_address() -> int:
 class OnlineFull:
     """Substitutes for the full program of a mode.
 
-    ``contexts`` makes what it works in.
+    ``contexts`` makes its memory.
     """
 
     states: tuple[int, ...]
@@ -262,7 +262,7 @@ class OnlineFull:
 
 
 class ModeEvaluator:
-    """Evaluates a mode at one state after another in one context, as a run does: it keeps its chart while that is good.
+    """Evaluates a mode at one state after another in one context, as a run does, in one chart while this is valid.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class OnlineMode:
         contexts: Contexts,
         place: Place,
     ) -> OnlineMode:
-        """List what the mode with these contact states is; its contacts touch at ``place``: time, state and context."""
+        """Describe the mode with these contact states; its contacts touch at ``place``: time, state and context."""
         guards = list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states)))
         full = OnlineFull(states, guards, contexts)
         return cls(states, guards, full, indeterminate_rows(automaton, states, place))
@@ -332,7 +332,7 @@ class OnlineKernels:
 
     @property
     def memory(self) -> int:
-        """Memory that the mode works in, bytes."""
+        """Memory of the mode, bytes."""
         return self.context.memory
 
     def use(self, tables: Tables) -> None:
@@ -363,12 +363,12 @@ def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Pla
     )
 
 
-# -- Enclosures of the guards of modes that are embedded online: one program for all of them -----------------
+# -- Enclosures of the guards of modes embedded online: one program for all of them -----------------
 #
-# What the state alone determines is the same in every mode. Forces are not: the runtime solves for them, from
-# enclosures of the terms that are the same in every mode (``runtime/force_enclosure.c``).
+# Quantities of the state alone are the same in every mode. Forces are not: the runtime solves for them, from
+# enclosures of the terms common to all modes (``runtime/force_enclosure.c``).
 
-#: What a guard on forces measures; they are solved for from the terms of the unconstrained system, in this order.
+#: Quantities of guards on forces; they are solved for from the terms of the unconstrained system, in this order.
 _FORCES = (GuardQuantity.NORMAL_FORCE, GuardQuantity.FRICTION_LIMIT, GuardQuantity.FRICTION_CIRCLE,
            GuardQuantity.HOLDING_LIMIT)  # fmt: skip
 _TERMS = ("A", "M", "f", "gamma", "elastic", "kinetic", "static")
@@ -376,7 +376,7 @@ _TERMS = ("A", "M", "f", "gamma", "elastic", "kinetic", "static")
 
 @dataclass(frozen=True)
 class OnlineEnclosure:
-    """The code that encloses guards of any mode, and the value for each quantity, subject and sign."""
+    """The code of enclosures of the guards of any mode, and the value for each quantity, subject and sign."""
 
     code: EnclosureCode
     values: dict[tuple[GuardQuantity, int, float], int]
@@ -424,10 +424,10 @@ def _terms(system: UnconstrainedSystem) -> dict[str, NDArray[np.object_]]:
     return {"A": A, "M": M, "f": f} | {name: nodes.get(name, none) for name in _TERMS[3:]}
 
 
-# -- Programs of the unconstrained terms, cut into three that online embedding evaluates ---------------------
+# -- Programs of the unconstrained terms, cut into three for online embedding ---------------------
 #
-# ``rows`` (A, b) depends on the configuration alone and gives the dependent speeds; ``motion`` is what accelerations
-# take; ``watched`` is that and what forces and guards take beyond it, and is evaluated at the ends of steps only.
+# ``rows`` (A, b) depends on the configuration alone and gives the dependent speeds; ``motion`` is the part for
+# accelerations; ``watched`` the part for forces and guards too, evaluated at the ends of steps only.
 
 
 def online_programs(terms: Program) -> tuple[Program, Program, Program]:

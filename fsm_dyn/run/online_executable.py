@@ -1,4 +1,4 @@
-"""Executables that embed modes online, and derive those that are evaluated often."""
+"""Executables: modes embedded online, frequently evaluated ones derived."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fsm_dyn.runtime.layouts import Tables
 
 
 class OnlineExecutable(Executable):
-    """Executable that derives nothing during a run, unless a subclass grants an allowance.
+    """Executable without derivation during a run, unless a subclass grants an allowance.
 
     Its modes keep charts and workspace, so one run at a time may use it.
 
@@ -42,7 +42,7 @@ class OnlineExecutable(Executable):
     automaton, home, tolerances, known
         As for :class:`~fsm_dyn.run.executable.Executable`.
     derived : sequence of DerivedMode
-        Modes that run by their own kernels; all others are embedded online.
+        Modes with their own kernels; all others are embedded online.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class OnlineExecutable(Executable):
         return self.tables
 
     def own_kernels(self) -> list[int]:
-        """Return the addresses of the rates of all modes that have kernels."""
+        """Return the addresses of the rates of all modes with kernels."""
         return [chart.rhs for chart in self.charts if chart.full not in self._online]
 
     @property
@@ -122,7 +122,7 @@ class OnlineExecutable(Executable):
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         """Append a mode embedded online: a chart of active set number ``group``."""
-        # not where this run happens to meet it: the mode stays for the runs that come after
+        # not where this run happens to meet it: the mode stays for later runs
         x, c = self.home
         place = (0.0, self.automaton.touching(states, 0.0, x, c), c)
         mode = OnlineMode.of(self.automaton, states, self._contexts, place)
@@ -136,9 +136,8 @@ class OnlineExecutable(Executable):
         return NEVER
 
 
-# -- Executable that embeds modes online when they are reached, and derives those that are evaluated ---------
+# -- Modes embedded online when they are reached, and derived when they are evaluated often ------------------
 #
-# Executable that embeds modes online when they are reached, and derives those that are evaluated often.
 #
 # Online embedding is available at once. Its evaluations cost more than those of kernels, and kernels cost a
 # derivation. A mode gets kernels when its evaluations have cost as much as its share of the derivation: to rent until
@@ -176,7 +175,7 @@ class EarnedExecutable(OnlineExecutable):
             self._derive_after = NEVER
         else:
             self._derive_after = usual_allowance(automaton) if derive_after is None else int(derive_after)
-        self._refused: set[tuple[int, ...]] = set()  # modes that have no kernels of their own
+        self._refused: set[tuple[int, ...]] = set()  # modes without own kernels
         super().__init__(automaton, home, tolerances, derived, known)
 
     def allowance(self, mode: OnlineMode) -> int:
@@ -190,7 +189,7 @@ class EarnedExecutable(OnlineExecutable):
         return NEVER if mode.indeterminate else self._derive_after
 
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
-        """Append a chart that is good at the state given, unless the mode has one embedded online, which always is."""
+        """Append a chart for the given state, unless the mode has one embedded online, valid in any state."""
         return self.tables if self._is_on_line(number) else Executable.provide_chart(self, number, t, x, c)
 
     def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
@@ -206,7 +205,7 @@ class EarnedExecutable(OnlineExecutable):
         return any(chart.mode == group and chart.full in self._online for chart in self.charts)
 
     def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
-        """Append a chart of a mode of the graph, or kernels of one that was met; tell whether there are any."""
+        """Append a chart of a mode of the graph, or kernels of one reached; tell whether there are any."""
         if not self._is_on_line(number):
             derives = self._derive_after != NEVER
             return Executable._add_chart(self, number, t, x, c) if derives else super()._add_chart(number, t, x, c)
@@ -252,7 +251,7 @@ def usual_allowance(automaton: Automaton) -> int:
     Instructions of the modes of the graph give the cost of deriving another one; instructions of the terms, rows and
     speeds give the additional cost of an evaluation online.  The coefficients were fitted to 19 models of 7 to 2043
     instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.  Stated ranges count for nothing,
-    so that a motion within them is that of the model without them, to the last bit.
+    and a motion within them is the one of the model without them, to the last bit.
     """
     transitions = automaton.mechanism.transitions
     lengths = []
@@ -271,7 +270,7 @@ def _is_bound(automaton: Automaton, guard: Guard) -> bool:
 
 
 def _length(program: Program, rows: Mapping[str, Sequence[int]]) -> int:
-    """Return the number of instructions that some rows of outputs, and all others, take."""
+    """Return the numbers of instructions of some rows of outputs, and of all others."""
     if all(len(rows[output.name]) == output.shape[0] for output in program.results if output.name in rows):
         return len(program.instructions)
     return len(program.part({output.name: rows.get(output.name) for output in program.results}).instructions)

@@ -55,18 +55,18 @@ _NOT_FAILED: Final = (
     Status.STOPPED,
     Status.LEFT_RANGE,
 )
-COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs that are judged to their end
+COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs judged to their end
 UNDECIDED: Final = (
     Status.INCONSISTENT,
     Status.NON_UNIQUE_STATE,
     Status.NON_UNIQUE,
-)  # outcomes that list the candidates examined
+)  # outcomes with a list of examined candidates
 AT_CHANGE_POINTS: Final = (
     Status.STRETCHED,
     Status.UNDETERMINED,
     Status.NO_BRANCH,
     Status.EVENT_IN_CHANGE_POINT,
-)  # outcomes that name the rows that lose rank
+)  # outcomes with the names of the rows of lost rank
 
 OUTCOMES: Final[dict[int, Outcome]] = {
     status: Outcome(status, *STATUS_TEXTS[status], failed=status not in _NOT_FAILED) for status in Status

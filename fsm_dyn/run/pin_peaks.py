@@ -63,9 +63,9 @@ class PeakLoad:
     time : float
         s.
     mode : str
-        Label of the mode; of an impulse that before the transition.
+        Label of the mode; of an impulse the one before the transition.
     cause : str
-        Cause of the last transition before, of an impulse that of its own; empty before the first.
+        Cause of the last transition before, of an impulse its own cause; empty before the first.
     """
 
     name: str
@@ -91,7 +91,7 @@ def peak_loads(run: LoadedRun) -> tuple[PeakLoad, ...]:
     Returns
     -------
     tuple of PeakLoad
-        Without those that are zero.
+        Without zeros.
     """
     found = [*_of_motion(run), *_of_impacts(run)]
     largest = {quantity: max((p.value for p in found if p.quantity == quantity), default=0.0) for quantity in UNITS}

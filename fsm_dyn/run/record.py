@@ -47,7 +47,7 @@ from fsm_dyn.runtime.abi import Rank, RecordColumn, Status
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRowInfo:
-    """One constraint row: the constraint or contact that owns it, and its part in it.
+    """One constraint row: its constraint or contact, and its part in it.
 
     ``role`` is ``kinematic``, ``velocity``, ``position``, ``normal``, ``tangent``, ``tangent2``, ``friction`` or
     ``lock``.
@@ -77,12 +77,12 @@ class RunModel:
         Names of the written outputs and of the loads whose power is no part of the potential energy.
     terms : Program
         Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; and ``b``,
-        shape (n_rows,): what remains at rest.
+        shape (n_rows,): their rest at zero speeds.
     report : Evaluates
         Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,),
-        ``restoring`` and ``stored`` (n_contacts,): the forces of compliant contacts that have a potential, and that.
+        ``restoring`` and ``stored`` (n_contacts,): forces of compliant contacts with a potential, and the latter.
     full : sequence of Evaluates
-        One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
+        One per mode index, giving ``multipliers`` (n_rows,), zero for inactive rows.
     units : mapping of str to str
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
     meanings : mapping of str to str
@@ -140,7 +140,7 @@ class RunModel:
         return tuple(row.owner if owners.count(row.owner) == 1 else f"{row.owner}.{row.role}" for row in self.rows)
 
 
-@dataclass  # not frozen: to fill one that is takes six times as long
+@dataclass  # not frozen: a frozen one takes six times as long to fill
 class RunRecord(Rows):
     """Rows of a run with its transitions, inputs and outcome.
 
@@ -153,14 +153,14 @@ class RunRecord(Rows):
     outcome : Outcome
         Why the run ended.
     tried : tuple of str
-        Where it ended undecided: the combinations of contact states that were tried, as text; where a coordinate left
+        Where it ended undecided: the combinations of contact states tried, as text; where a coordinate left
         its range: which, and at which bound.
     change_points : tuple of ChangePoint
         Passages through change points, in order.
     targets : ndarray of int, shape (m,), optional
         Mode index after each transition; None if these are known as text alone.
     warnings : tuple of str
-        Defects of a run that ended as asked: an energy balance that does not close.
+        Defects of a completed run: an open energy balance.
     time_stepping : bool
         Whether steps end with the speeds without impulses if contact states change, at coordinates with them.
     """
@@ -196,7 +196,7 @@ class RunRecord(Rows):
 
 
 def modes_visited(names: Sequence[str]) -> tuple[str, ...]:
-    """Return a sequence of modes without those that follow themselves."""
+    """Return a sequence of modes without repetitions of the one before."""
     return tuple(mode for k, mode in enumerate(names) if not k or mode != names[k - 1])
 
 
@@ -301,7 +301,7 @@ def with_parameters(
 
 
 def _places(mechanism: Mechanism) -> dict[str, Location]:
-    """Return the places of quantities that can become infinite or not a number, each by its kind and name."""
+    """Return the places of quantities with possible values infinite or not a number, each by its kind and name."""
     kinds: dict[str, Iterable[Any]] = {
         "input": mechanism.inputs.values(),
         "point": mechanism.points.values(),
@@ -313,7 +313,7 @@ def _places(mechanism: Mechanism) -> dict[str, Location]:
 
 
 def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
-    """Return the contacts of each entry of the model file that has another name than its contacts."""
+    """Return the contacts of each entry of the model file with another name than its contacts."""
     entries: dict[str, tuple[str, ...]] = {}
     for contact in mechanism.contacts.values():
         if contact.entry:
@@ -395,7 +395,7 @@ def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
 
 
 def _bound_left(automaton: Automaton, raw: RunArrays) -> str:
-    """Return which coordinate ended a run, and at which bound: the one that is farthest outside."""
+    """Return which coordinate ended a run, and at which bound: the one farthest outside."""
     layout, mechanism = automaton.terms.layout, automaton.mechanism
     bounds = coordinate_bounds(mechanism, named_values(mechanism, list(raw.c_end[layout.p_slice])))
     sides = []
@@ -449,7 +449,7 @@ def transition_of(
 
 
 def _impulses(automaton: Automaton, all_rows: FloatArray) -> dict[str, FloatArray]:
-    """Return the impulses of the contacts and constraints that had any, in the order of the rows."""
+    """Return the impulses of the contacts and constraints with impulses, in the order of the rows."""
     pushed = {automaton.rows[row].name for row in np.flatnonzero(all_rows)}
     own: dict[str, list[int]] = {}
     for number, row in enumerate(automaton.rows if pushed else ()):
@@ -463,14 +463,14 @@ def shapes_of(
 ) -> tuple[SceneShape, ...]:
     """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
 
-    A body with a view is drawn by that alone.
+    A body with a view is drawn by it alone.
 
     Parameters
     ----------
     values : mapping
         The parameters, which the outlines may name.
     outlines : sequence of SceneShape
-        The shapes that contacts are made of.
+        The shapes of contacts.
     """
     viewed = {
         (mechanism.bodies[name].frame, mechanism.bodies[name].center)

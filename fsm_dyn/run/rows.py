@@ -13,7 +13,7 @@ from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 _ONE_RUN = np.zeros(0, np.int64)  # in the place of the first rows
 
 
-@dataclass  # not frozen: to fill one that is takes six times as long
+@dataclass  # not frozen: a frozen one takes six times as long to fill
 class Rows:
     """Rows of 1 to n runs, one run behind another: one row per accepted step, two at a transition (before and after).
 
@@ -25,12 +25,12 @@ class Rows:
     x, x_dot : ndarray, shape (n, n_q + n_u)
         States and their rates, SI.
     x_mid : ndarray, shape (n, n_q + n_u)
-        State in the middle of the step that ends at this row; not read for a row that begins one.
+        State in the middle of the step before this row; not read for the first row of an interval.
     mode : ndarray of int, shape (n,)
-        Mode index; a row that ends a step carries the mode of that step.
+        Mode index; the last row of a step has the mode of the step.
     held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
         The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
-        row that begins an interval, else from the left.
+        first row of an interval, else from the left.
     begin : ndarray of int, shape (runs + 1,)
         First row of each run, and the number of rows; by default of one run.
     """
@@ -66,7 +66,7 @@ class Rows:
 
     @cached_property
     def starts(self) -> BoolArray:
-        """Rows that begin an interval: the first of a run, and the later of two rows at one time; shape (n,)."""
+        """First rows of intervals: the first of a run, and the later of two rows at one time; shape (n,)."""
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
         if len(self.begin) > 2:

@@ -105,7 +105,7 @@ class SavedRun:
     continuation: StoredContinuation | str
 
     def check(self, model: RunModel) -> None:
-        """Check that the rows fit the model.
+        """Check the rows against the model.
 
         Raises
         ------
@@ -151,7 +151,7 @@ def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuati
         "warnings": record.warnings,
         "time_stepping": record.time_stepping,
         "continuation": continuation,
-        # the middle of a step that does not exist was never filled
+        # the middle of a missing step was never filled
         "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
     }
     return encode(data | arrays)
@@ -229,7 +229,7 @@ def _array(values: list[float] | list[Number] | Table) -> FloatArray:
 
 
 def write_csv(rows: Samples, path: Path, pins: bool = False) -> Path:
-    """Write time, mode and every column; a float is written with the digits that give it back exactly.
+    """Write time, mode and every column; a float is written with the digits to read it back exactly.
 
     ``pins``: also those of the connections.
     """
@@ -288,9 +288,9 @@ def to_xarray(
 
 
 def increasing(times: FloatArray) -> FloatArray:
-    """Return times, shape (n,), that increase strictly: of rows at one time the last keeps it.
+    """Return times, shape (n,), increasing strictly: of rows at one time the last keeps it.
 
-    Each row before it gets the next smaller number, so that both sides of a transition are kept, in order, and a
+    Each row before it gets the next smaller number, which keeps both sides of a transition, in order, and a
     lookup at the time itself gives the later side, as :meth:`Trajectory.at` does.
     """
     found = times.copy()
@@ -300,7 +300,7 @@ def increasing(times: FloatArray) -> FloatArray:
 
 
 def _described(name: str, rows: Samples) -> str:
-    """Return the kind of a column; the unit of a multiplier is that of the force (N) or torque (N m) of its row."""
+    """Return the kind of a column; the unit of a multiplier is the one of the force (N) or torque (N m) of its row."""
     layout, model = rows.model.layout, rows.model
     if name.startswith("lambda."):
         return f"multiplier of {name.removeprefix('lambda.')}, N or N m"

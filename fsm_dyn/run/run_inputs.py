@@ -1,4 +1,4 @@
-"""Input signals of a run: the schedules of the model, and the values of the user that replace them."""
+"""Input signals of a run: the schedules of the model, and the user's values in their place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fsm_dyn.run.time_switches import SwitchWindows, choices
 
 SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
 _TABLES: Final = {"linear": signals.linear, "steps": signals.steps}
-JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
+JUMP = 1e-9  # a smaller change at a breakpoint counts as continuous
 
 InputValue: TypeAlias = (
     float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array | Schedule
@@ -59,7 +59,7 @@ def resolve_inputs(
     Parameters
     ----------
     given : mapping
-        For some inputs a number in SI units, an expression of ``t`` and parameters that may carry units, a table of
+        For some inputs a number in SI units, an expression of ``t`` and parameters, with or without units, a table of
         (time, value) rows of either, a mapping with one key of ``linear steps expression constant`` as in a model file
         or ``sampled`` (rows of numbers, as a device gave them), a Python callable of the time, or the schedule of a
         scenario.
@@ -119,7 +119,7 @@ def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> f
 
 
 def schedule_parameters(automaton: Automaton, given: Sequence[object]) -> frozenset[str]:
-    """Return the parameters that are named in schedules, or values of inputs as for :func:`resolve_inputs`.
+    """Return the parameters named in schedules, or values of inputs as for :func:`resolve_inputs`.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def schedule_parameters(automaton: Automaton, given: Sequence[object]) -> frozen
 
 
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:
-    """Refuse a jump of an input that drives a constraint: its force would be infinite."""
+    """Refuse a jump of the input of a constraint: its force would be infinite."""
     if len(source.start) < 2 or name not in automaton.moving_inputs:
         return
     for piece in range(1, len(source.start)):
@@ -188,7 +188,7 @@ def input_in_effect(
 
 
 def scaled_input(value: InputValue, factor: float) -> InputValue:
-    """Return an input that is at every instant a multiple of another one.
+    """Return an input, at every instant a multiple of another one.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Piecewis
 
 @functools.lru_cache(maxsize=256)
 def _table_signal(kind: str, rows: tuple[tuple[float, ...], ...]) -> PiecewiseCubic:
-    """Return the input of a schedule, which is often that of the run before; nothing changes it."""
+    """Return the input of a schedule, which is often the one of the run before; nothing changes it."""
     return _TABLES[kind](rows)
 
 
@@ -288,7 +288,7 @@ def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCub
 
 
 def _table(name: str, rows: Sequence[Any], context: _Context) -> list[tuple[float, float]]:
-    """Return rows of time and value, numbers in SI units or texts that may carry a unit, as numbers."""
+    """Return rows of time and value, numbers in SI units or texts with or without a unit, as numbers."""
     found = []
     for row in rows:
         if isinstance(row, (str, float, int)) or len(row) != 2:

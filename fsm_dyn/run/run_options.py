@@ -153,7 +153,7 @@ class RunOptions:
 
     @cached_property
     def specified(self) -> Mapping[str, float]:
-        """Tolerances that were given, ``rtol`` and a common ``atol`` among them, by name.
+        """Tolerances given, ``rtol`` and a common ``atol`` among them, by name.
 
         Raises
         ------
@@ -170,15 +170,15 @@ class RunOptions:
         return Tolerances(rtol=self.rtol, atol=common).or_else(wanted).specified_entries()
 
     def resolved(self, numerics: Numerics) -> RunOptions:
-        """Return the options with the tolerances of a run's numerics in the place of those that are not given."""
-        found = object.__new__(RunOptions)  # these values are checked: `replace` would do that again
+        """Return the options with the tolerances of a run's numerics in the place of missing ones."""
+        found = object.__new__(RunOptions)  # these values are checked: `replace` would check them again
         atol = numerics.atol if self.atol is None else self.atol
         found.__dict__.update(self.__dict__, rtol=numerics.rtol, atol=atol)
         return found
 
     @cached_property
     def unstored(self) -> str:
-        """The first input that a saved run cannot hold, a Python function, by name; empty without one."""
+        """The first input without a form in a saved run, a Python function, by name; empty without one."""
         return next((name for name, value in (self.inputs or {}).items() if _storable(value) is None), "")
 
     def stored(self) -> Any:
@@ -215,7 +215,7 @@ class RunOptions:
 
 @functools.cache
 def stored_type() -> type[Any]:
-    """Return the structure of the options that a saved run holds: the fields of :class:`RunOptions` with a type."""
+    """Return the structure of the options in a saved run: the fields of :class:`RunOptions` with a type."""
     import msgspec
 
     declared = [(item.name, item.metadata["stored"]) for item in fields(RunOptions) if item.metadata["stored"]]
@@ -246,7 +246,7 @@ def _checked_strategy(strategy: str, method: str, derive_after: Allowance) -> st
             "derive_after", found=f"{derive_after!r} with strategy '{strategy}'",
             allowed="a number of evaluations, 0 to inf, or one for each mode by name, with strategy 'auto'",
         )  # fmt: skip
-    # time stepping evaluates no mode, so none that it meets has to be derived
+    # time stepping evaluates no mode, so no reached mode has to be derived
     return "auto" if method == TIME_STEPPING and strategy == "compiled" else strategy
 
 
@@ -306,7 +306,7 @@ class Declared(NamedTuple):
     default: Any
 
 
-# -- Functions that take the options by their names ----------------------------------------------------------
+# -- Functions with the options as arguments by their names --------------------------------------------------
 
 P = ParamSpec("P")
 First = TypeVar("First")
@@ -314,12 +314,12 @@ Result = TypeVar("Result")
 
 
 def refuse_unknown(function: str, given: Mapping[str, Any], others: Sequence[str] = ()) -> None:
-    """Refuse names that are no options of a run, as Python refuses an argument.
+    """Refuse names other than options of a run, as Python refuses an argument.
 
     Parameters
     ----------
     function : str
-        The name of the function that was called.
+        The name of the called function.
     given : mapping
         Options by name.
     others : sequence of str

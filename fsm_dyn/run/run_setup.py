@@ -29,11 +29,11 @@ from fsm_dyn.runtime.abi import NEVER
 
 # -- Running forms of a graph --------------------------------------------------------------------------------
 #
-# Running forms of a graph that are kept from run to run, the modes that runs have derived, and what else is kept.
+# Running forms of a graph, modes derived by runs, starts and inputs, all kept from run to run.
 
-MOST_KEPT: Final = 2**26  # bytes of modes that runs have met, up to which the next run has them at once
+MOST_KEPT: Final = 2**26  # bytes of modes reached by runs, up to which the next run has them at once
 MOST_EXECUTABLES: Final = 8  # ways of running for which kernels are kept
-LONGEST_MEMORY: Final = 64  # starts, inputs and the like that are kept for the next runs
+LONGEST_MEMORY: Final = 64  # starts, inputs and the like, kept for the next runs
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class ExecutablePool:
 
     def __init__(self, graph: ModeGraph) -> None:
         self.graph = graph
-        # by strategy, those that no run has at the moment
+        # by strategy, those in no run at the moment
         self._executables: dict[tuple[str, Hashable], list[Executable]] = {}
         self._modes = DerivedModes(MOST_KEPT)  # by runs
         self._memory: dict[Hashable, Any] = {}
@@ -97,20 +97,20 @@ class ExecutablePool:
 
     @property
     def memory(self) -> int:
-        """Memory of modes that are kept for the next runs, bytes.
+        """Memory of modes kept for the next runs, bytes.
 
-        At most 64 MiB of those that runs have derived, and 64 MiB a way of running, of which eight are kept.  A
-        dropped one is made again by the run that needs it, the same to the last bit.
+        At most 64 MiB of those derived by runs, and 64 MiB a way of running, of which eight are kept.  A
+        dropped one is made again when a run needs it, the same to the last bit.
         """
         return self._modes.memory + sum(executable.memory for idle in self._executables.values() for executable in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the object made for ``key`` before, or make it now; kept are those that were used last.
+        """Return the object made for ``key`` before, or make it now; the last used are kept.
 
         Parameters
         ----------
         key : Hashable
-            All that the result depends on.
+            All dependencies of the result.
         make : Callable[[], T]
             Makes it, without arguments.
 
@@ -140,7 +140,7 @@ class ExecutablePool:
         return EarnedExecutable(automaton, home, derived=automaton.modes, known=self._modes, derive_after=after)
 
     def initial_state_of(self, begin: InitialConditions) -> InitialState:
-        """Return the start that values make; settling takes its time, so it is kept for all runs that begin alike."""
+        """Return the start of given values; settling takes its time, so it is kept for all runs with the same start."""
         return self.remember(begin.key, lambda: solve_initial_state(self.graph.automaton, begin))
 
 
@@ -150,10 +150,10 @@ def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashab
 
 # -- Resolved arguments of a run -----------------------------------------------------------------------------
 #
-# Parameters, inputs, start and tolerances, worked out once for all runs that begin alike.
+# Parameters, inputs, start and tolerances, worked out once for all runs with the same start.
 
 
-@dataclass  # not frozen: to fill one that is takes six times as long
+@dataclass  # not frozen: a frozen one takes six times as long to fill
 class RunArguments:
     """Resolved arguments of a run apart from its initial state: options, parameters by name and as a vector, inputs."""
 
@@ -170,12 +170,12 @@ class RunArguments:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of all that it depends on."""
+        """Digest of all its dependencies."""
         return run_digest(self.graph.automaton.mechanism.digest, self.vector, self.options.stored(), run_version())
 
     @property
     def final(self) -> str:
-        """The reason that it cannot be continued, if any."""
+        """Why it cannot be continued, if so."""
         name = self.options.unstored
         return f"the input '{name}' is a Python function or a schedule made in Python" if name else ""
 
@@ -235,7 +235,7 @@ class RunSetups(ExecutablePool):
         numbers : Mapping[str, ParameterValue]
             Parameters by name, SI.
         key : tuple or None
-            That of :func:`inputs_key`.
+            From :func:`inputs_key`.
         inputs : Mapping[str, InputValue]
             By name, in the units of the inputs.
         span : tuple of float
@@ -278,7 +278,7 @@ class RunSetups(ExecutablePool):
 
 
 def inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
-    """Return all that the inputs of a run depend on; None if a callable or a list is among them.
+    """Return all dependencies of the inputs of a run; None if a callable or a list is among them.
 
     Parameters
     ----------

@@ -26,13 +26,13 @@ from fsm_dyn.run.rows import Rows
 
 # -- Power of the drives -------------------------------------------------------------------------------------
 #
-# Power of the drives that move points and frames by time or inputs (docs/theory.md, "The energy balance").
+# Power of the drives of points and frames by time or inputs (docs/theory.md, "The energy balance").
 
 _KEPT = 64  # automata whose program is kept
 
 
 class _Programs:
-    """The programs of an automaton that make a key: runs of other modes and parameters share them."""
+    """The programs of an automaton as a key: runs of other modes and parameters share them."""
 
     def __init__(self, automaton: Automaton) -> None:
         self.report, self.terms = automaton.report, automaton.terms
@@ -48,10 +48,10 @@ def drive_program(automaton: Automaton) -> Program | None:
     """Return the power of the drives as a program, None if everything rests while all speeds are zero.
 
     With ``u_dot = 0`` it is ``rest`` (W), and each acceleration adds its entry of ``momentum``, shape (n_u,), times it:
-    the momentum that the driven motion alone gives along the speed.
+    the momentum along the speed by the driven motion alone.
 
-    A point whose place depends on time moves while all speeds are zero.  What moves it does the work by which the
-    energies change beyond that of loads and constraint rows,
+    A point whose place depends on time moves while all speeds are zero.  Its drive does the work by which the
+    energies change beyond the work of loads and constraint rows,
 
         P = d(T + V)/dt - sum of the loads' powers - u . (M u_dot - f).
 
@@ -113,13 +113,13 @@ def _flow(
 #     min |λ|²  subject to  λ_n >= 0,  |λ_t| <= μ_s λ_n (stick),  λ_t = -μ_k σ λ_n (slide),
 #
 # the limit of equal springs in all rows, on ``λ + N s`` with ``N`` an orthonormal basis of the forces without effect
-# (docs/theory.md, "Shares of redundant contacts"). That is a least distance problem in ``s``; it is solved as a
+# (docs/theory.md, "Shares of redundant contacts"). This is a least distance problem in ``s``; it is solved as a
 # non-negative least squares problem (C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, 1974, chapter
 # 23). In space the cones are approached by tangent planes. If no shares are admissible the forces of least norm
 # remain, which is reported.
 
-DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
-KEPT: Final = 4e-9  # violation of a law, as a fraction of the largest force, that counts as none: guards have a fourth
+DEPENDENT: Final = 1e-9  # largest zero singular value of unit rows
+KEPT: Final = 4e-9  # violation of a law, as a fraction of the largest force, counting as none: guards have a fourth
 NEARLY: Final = 1e-7  # the same of shares found where hardly any are admissible
 PLANES: Final = 60  # tangent planes of a cone, at most
 HARDLY: Final = 1e-10  # length of the residual of the least squares problem if no shares are admissible
@@ -170,7 +170,7 @@ class States:
     def unknowns(self, forces: FloatArray) -> FloatArray:
         """Return which forces there are, as unit forces on all rows, shape (n, n_rows, n_unknowns).
 
-        The friction of a contact that slides belongs to its normal force.
+        The friction of a sliding contact belongs to its normal force.
         """
         n, n_rows = forces.shape
         columns = []
@@ -245,7 +245,7 @@ class States:
         return found
 
     def without_effect(self, unknowns: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return forces that change no motion, orthonormal, (n, n_rows, most), and which of the ``most`` count."""
+        """Return forces without effect on motion, orthonormal, (n, n_rows, most), and which of the ``most`` count."""
         inertia = np.einsum("nii->ni", self.terms["M"])
         scale = 1.0 / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
         effect = np.einsum("nj,nrj,nru->nju", scale, self.terms["A"], unknowns)
@@ -255,7 +255,7 @@ class States:
         effect = np.concatenate([effect / unit, np.zeros((len(effect), missing, effect.shape[2]))], axis=1)
         _, values, right = np.linalg.svd(effect)
         counts = values[:, : effect.shape[2]] <= DEPENDENT
-        most = int(counts.sum(axis=1).max(initial=0))  # values fall: those that count are the last
+        most = int(counts.sum(axis=1).max(initial=0))  # values fall: the relevant ones are the last
         right, counts = right[:, right.shape[1] - most :], counts[:, counts.shape[1] - most :]
         basis = unknowns @ (np.swapaxes(right, 1, 2) / np.swapaxes(unit, 1, 2)) * counts[:, None, :]
         return _orthonormal(basis), counts
@@ -268,7 +268,7 @@ def _unit(n: int, n_rows: int, row: int) -> FloatArray:
 
 
 def _orthonormal(basis: FloatArray) -> FloatArray:
-    """Make the columns that are not zero orthonormal, from the last one on."""
+    """Make the nonzero columns orthonormal, from the last one on."""
     result = basis.copy()
     for j in reversed(range(basis.shape[2])):
         for _ in range(2):  # once more, against rounding
@@ -371,7 +371,7 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
 def smallest_admissible(
     forces: FloatArray, free: FloatArray, laws: Sequence[ShareLaw], size: float
 ) -> FloatArray | None:
-    """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None without one.
+    """Solve ``min |λ|`` over ``λ = forces + free s`` within the contact laws; None without one.
 
     Parameters
     ----------
@@ -525,7 +525,7 @@ class Samples:
     def multiplier_table(self) -> FloatArray:
         """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero if not active.
 
-        Of the forces of redundant rows the smallest that the contact laws admit (:mod:`fsm_dyn.run.samples`).
+        Of the forces of redundant rows the smallest within the contact laws (:mod:`fsm_dyn.run.samples`).
         """
         return self._forces[0]
 
@@ -550,7 +550,7 @@ class Samples:
         return table, admissible
 
     def _fill_change_points(self, table: FloatArray) -> None:
-        """Replace forces that no chart gives, in a change point, by the smallest ones of the rows that remain."""
+        """Replace forces without a chart, in a change point, by the smallest ones of the remaining rows."""
         for k in np.flatnonzero(~np.isfinite(table).all(axis=1)):
             at = slice(k, k + 1)
             terms = self.model.terms.evaluate(self.t[at], self.x[at], self.context[at])
@@ -604,7 +604,7 @@ class Samples:
     def row_powers(self) -> FloatArray:
         """Power of every constraint row's force on the motion, λ (A u), shape (n, n_rows), W.
 
-        Of a compliant contact only what its moving surface puts in, -λ b: the rest is stored or lost.
+        Of a compliant contact only the work of its moving surface, -λ b: the rest is stored or lost.
         """
         if not self.model.rows:
             return np.zeros((len(self), 0))
@@ -654,7 +654,7 @@ class Samples:
 
     @cached_property
     def _row_speeds(self) -> tuple[FloatArray, FloatArray]:
-        """``A u`` and ``b`` of every row that carries a force, shape (n, n_rows) each; zero for others."""
+        """``A u`` and ``b`` of every row with a force, shape (n, n_rows) each; zero for others."""
         rows = np.flatnonzero(self.multiplier_table.any(axis=0)).tolist()
         terms = self.model.terms.evaluate(self.t, self.x, self.context, {"A": rows, "b": rows})
         n_u = len(self.model.layout.u)
@@ -709,7 +709,7 @@ SampleBetween: TypeAlias = Callable[[FloatArray, IntArray], Samples]
 
 
 def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
-    """Return the programs' context, shape (n, n_c): the parameters before what was recorded with the rows.
+    """Return the programs' context, shape (n, n_c): the parameters before the recorded part.
 
     Parameters
     ----------
@@ -755,7 +755,7 @@ class RecordedSamples:
         return Samples(self.model, rows.t[numbers], rows.x[numbers], rows.mode[numbers], context)
 
     def between(self, times: FloatArray, first: IntArray) -> Samples:
-        """Return the state at times (m,) within the steps that begin at the rows ``first`` (m,).
+        """Return the state at times (m,) within the steps from the rows ``first`` (m,).
 
         The very last row of a run stands for itself.
         """

@@ -55,8 +55,8 @@ class SceneShape:
     wide.
 
     ``role`` is ``view`` of an outline of the section ``view``, where ``body`` is that body's name, ``contact`` of a
-    shape that contacts are made of, where it is that shape's, and ``dot`` of the centre of a body without either.
-    ``owner`` is the body that it is fixed in, ``N``, or empty where it is fixed in none; one that is ``behind`` is
+    shape of contacts, where it is that shape's, and ``dot`` of the centre of a body without either.
+    ``owner`` is the body it is fixed in, ``N``, or empty where it is fixed in none; one that is ``behind`` is
     drawn before bars and links.
     """
 

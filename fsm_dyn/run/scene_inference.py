@@ -466,7 +466,7 @@ class _Inference:
             yield Symbol(kind, joint.name, self._names[pair.a], ends_of, -1.0)
 
     def _inputs(self) -> Iterable[Symbol]:
-        """Yield the places of inputs: points of forces, and both ends of bodies that slide with a coordinate."""
+        """Yield the places of inputs: points of forces, and both ends of bodies sliding with a coordinate."""
         inputs = set(self._mechanism.inputs)
         for load in self._mechanism.loads:
             if isinstance(load, ForceLoad | LawLoad) and free_names(expressions.parse(load.value)) & inputs:

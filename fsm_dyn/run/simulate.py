@@ -50,12 +50,12 @@ def simulate(graph: ModeGraph, options: RunOptions) -> Trajectory:
 
 
 def open_run(path: str | os.PathLike[str]) -> Trajectory:
-    """Read a run that ``Trajectory.save`` wrote; its model is compiled from the text in the file.
+    """Read a run written by ``Trajectory.save``; its model is compiled from the text in the file.
 
     Parameters
     ----------
     path : str or path
-        A file that ``Trajectory.save`` wrote.
+        A file of ``Trajectory.save``.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
     continuation = continuation_of(stored, codes, saved.modes, lengths, *counts)
     try:
         options = RunOptions.of_stored(stored.settings)
-    except InputError as error:  # by a method that is not registered here
+    except InputError as error:  # by a method not registered here
         return Trajectory(model, record, final=str(error).splitlines()[0])
     named = {} if options.scenario is None else scenario_schedules(automaton, options.scenario)
     run = RunArguments(graph, options, values, saved.parameters, {**named, **(options.inputs or {})})

@@ -46,7 +46,7 @@ _CHANGES = slice(RecordColumn.SOURCE, RecordColumn.TARGET + 1)
 
 @dataclass
 class Before:
-    """A run that is continued; ``whole``: whether the result is the whole of it."""
+    """A continued run; ``whole``: whether the result is the whole of it."""
 
     run: Trajectory
     continuation: Continuation
@@ -55,11 +55,11 @@ class Before:
 
     @property
     def row(self) -> int:
-        """The last row that is kept."""
+        """The last kept row."""
         return self.continuation.state.rows - 1
 
     def ready(self, executable: Executable) -> tuple[SavedState, FirstRow]:
-        """Have modes and charts of the rows that are kept in a machine; return the state and the last row."""
+        """Make modes and charts of the kept rows in a machine; return the state and the last row."""
         record, continuation, row = self.run.record, self.continuation, self.row
         executable.restore_charts(continuation.state.charts)
         used = {*np.unique(record.mode[: row + 1]).tolist(), *np.unique(continuation.changes).tolist()}
@@ -76,7 +76,7 @@ class Numbered:
     """A run with modes numbered independently of other runs.
 
     ``order``: by new number the number in the machine; ``continuation``: returns the state to continue from, if any;
-    ``state``, ``kept``: where it was continued, and what went before, if it is to be the whole.
+    ``state``, ``kept``: where it was continued, and the run before, for a result with the whole of it.
     """
 
     raw: RunArrays
@@ -93,7 +93,7 @@ class Numbered:
 
 
 def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]], before: Before | None) -> Numbered:
-    """Number the modes of a run, with those of what went before where the result is the whole.
+    """Number the modes of a run, with those of the run before for a result with the whole of it.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]
 
 
 def _indices(order: Sequence[int]) -> IntArray:
-    """Return the new number of every mode by its number in the machine, -1 for those that are not among them."""
+    """Return the new number of every mode by its number in the machine, -1 for missing ones."""
     index = np.full(max(order) + 1, -1)
     index[list(order)] = np.arange(len(order))
     return index
@@ -178,12 +178,12 @@ class _Alone:
 class Simulator(RunSetups):
     """Runs a mode graph, as often as is wanted.
 
-    Everything that running takes is held here and not by the graph: kernels in memory, modes that runs have derived,
+    All data of running are held here and not by the graph: kernels in memory, modes derived by runs,
     inputs and starts worked out before, workspace and buffers.  The result of a run depends on the graph and the
     arguments of :meth:`run` alone, to the last bit, not on the runs before it.
 
-    A simulator runs in one thread at a time; each thread has its own.  Simulators of one graph share nothing
-    that changes.  :func:`fsm_dyn.simulate` keeps one for every graph and thread.
+    A simulator runs in one thread at a time; each thread has its own.  Simulators of one graph share no
+    changing data.  :func:`fsm_dyn.simulate` keeps one for every graph and thread.
 
     Parameters
     ----------
@@ -255,9 +255,9 @@ class Simulator(RunSetups):
         Parameters
         ----------
         run : Trajectory, optional
-            A run of the graph whose modes are added; those that were embedded online are derived now, except where
-            that cannot be.  By default, all modes that runs of this simulator have derived are added, up to 64 MiB of
-            them: those that were used last.
+            A run of the graph whose modes are added; those embedded online are derived now, except where
+            this is impossible.  By default, all modes derived by runs of this simulator are added, up to 64 MiB of
+            them: the last used ones.
         """
         if run is None:
             return self.graph.with_modes(self._modes)
@@ -333,7 +333,7 @@ class Simulator(RunSetups):
     def _warn_of_excluded(
         geometry: GeometricFeasibility, model: RunModel, names: tuple[str, ...], visited: set[int]
     ) -> None:
-        """Warn if a run has reached a mode that an assessment of the graph proves infeasible."""
+        """Warn if a run has reached a mode proven infeasible by an assessment of the graph."""
         for number in sorted(visited):
             name, chart = names[number], model.charts[number]
             states = {contact.name: code for contact, code in zip(model.contacts, chart.states, strict=True)}
@@ -358,7 +358,7 @@ class Simulator(RunSetups):
 
 @dataclass(frozen=True)
 class Resume:
-    """Continues a run, with the simulator that the thread keeps for its graph; ``make`` gives what from."""
+    """Continues a run, with the simulator of the thread for its graph; ``make`` returns the state to resume from."""
 
     run: RunArguments
     make: Callable[[], Continuation]
@@ -400,7 +400,7 @@ _of_thread = _OfThread()
 
 
 def simulator_of(graph: ModeGraph) -> Simulator:
-    """Return the simulator that this thread keeps for a graph.
+    """Return the simulator of this thread for a graph.
 
     Raises
     ------
@@ -416,6 +416,6 @@ def simulator_of(graph: ModeGraph) -> Simulator:
         )
     found = _of_thread.simulators.get(graph)
     if found is None:
-        # of a twin with the same data, as what it holds would keep the graph itself alive
+        # of a twin with the same data, as its contents would keep the graph itself alive
         found = _of_thread.simulators[graph] = Simulator(replace(graph))
     return found

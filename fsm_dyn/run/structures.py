@@ -38,7 +38,7 @@ from fsm_dyn.runtime.layouts import DIMENSIONS, Buffers, Options, RunState, Tabl
 
 # -- Named tuples of arrays as the structures ----------------------------------------------------------------
 #
-# Named tuples of arrays as the structures that the runtime reads (``runtime/tables.h``, ``run.h``, ``tick.h``).
+# Named tuples of arrays as the structures of the runtime (``runtime/tables.h``, ``run.h``, ``tick.h``).
 #
 # A structure of the runtime holds, for every array, its address and its lengths: those of the fields of the named
 # tuple, in their order.
@@ -72,7 +72,7 @@ class Bundle:
     cls : type
         Named tuple class whose fields are all annotated ``NDArray[dtype]``.
     dimensions : mapping, optional
-        Number of dimensions of the fields that have more than one; by default those of the structure in C.
+        Number of dimensions of the fields with more than one; by default those of the structure in C.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ def record_width(tables: Tables) -> int:
 
 
 def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tuple[RunState, Packed]:
-    """Return the state of a run that is about to start at time ``t`` (s) in ``mode``, and its bundle."""
+    """Return the state of a new run at time ``t`` (s) in ``mode``, and its bundle."""
     most = int(tables.sizes[Sizes.MAX_GUARDS])
     n = len(x)
     state, packed = STATE.allocate(
@@ -250,7 +250,7 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
 
 
 def restart_state(state: RunState, packed: Packed, tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> None:
-    """Make a state that of a run that is about to start; arguments as of :func:`new_state`."""
+    """Make a state the one of a new run; arguments as of :func:`new_state`."""
     packed.table[: -STATE.words] = 0
     state.x[:] = x
     state.c[:] = c
@@ -266,7 +266,7 @@ def restart_state(state: RunState, packed: Packed, tables: Tables, t: float, x: 
 
 
 def resized_state(old: RunState, before: Tables, tables: Tables) -> tuple[RunState, Packed]:
-    """Return the same state with room for the guards of tables that have grown."""
+    """Return the same state with room for the guards of larger tables."""
     state, packed = new_state(tables, 0.0, old.x, old.c, 0)
     n0, n1 = int(before.sizes[Sizes.MAX_GUARDS]), int(tables.sizes[Sizes.MAX_GUARDS])
     for name in ("x_dot", "clock", "counters", "limits", "conditions", "history", "drift", "rank"):
@@ -330,7 +330,7 @@ def proof_room(tables: Tables) -> tuple[int, int, int]:
 
 
 def clear_work(work: Work, packed: Packed) -> None:
-    """Make workspace as good as new, so that nothing of the run before is left in it."""
+    """Zero the workspace."""
     packed.table[: -WORK.words] = 0
     work.addresses[0] = packed.arrays[0].address
 

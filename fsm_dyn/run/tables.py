@@ -1,4 +1,4 @@
-"""Tables of a compiled automaton, as the arrays that the runtime reads."""
+"""Tables of a compiled automaton, as arrays for the runtime."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from fsm_dyn.programs.sources import share_angles
 from fsm_dyn.programs.traversal import tangent
 from fsm_dyn.runtime.abi import ContactFlag, Event, GuardQuantity, Sizes
 
-# -- Tables of a compiled automaton, as the arrays that the runtime reads ------------------------------------
+# -- Tables of a compiled automaton, as arrays for the runtime -----------------------------------------------
 #
 # All arrays are C-contiguous. Mode, guard and row numbers are stable: modes derived during a run are appended to the
 # mode and guard arrays.
 
 
 def law_flags(law: Law) -> int:
-    """Return the bits of the properties that a law declares."""
+    """Return the bits of the properties of a law."""
     flags = (
         (ContactFlag.RIGID if law.rigid else 0)
         | (ContactFlag.COMPLIANT if law.compliant else 0)
@@ -48,18 +48,18 @@ def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
 
 
 def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the starts of each row's columns, and the columns, of a matrix's entries that can differ from zero."""
+    """Return the starts of each row's columns, and the columns, of the entries of a matrix not identically zero."""
     begin = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int64)
     return begin, np.nonzero(entries)[1].astype(np.int64)
 
 
-# -- Tables of the enclosures of guards, by which the runtime proves that no guard is passed over ------------
+# -- Tables of the enclosures of guards, for proofs of the runtime on missed events --------------------------
 
 _ABSENT = -1
 
 
 class GuardEnclosures(NamedTuple):
-    """Entries of :class:`fsm_dyn.runtime.layouts.Tables`, and the sizes that belong to them."""
+    """Entries of :class:`fsm_dyn.runtime.layouts.Tables`, and their sizes."""
 
     enclosure_code: NDArray[np.int64]
     enclosure_numbers: NDArray[np.float64]
@@ -77,13 +77,13 @@ def guard_enclosures(
     Parameters
     ----------
     codes : sequence of EnclosureCode or None
-        Of the guards of each mode, None without guards.  Modes of the same words share what is kept of them.
+        Of the guards of each mode, None without guards.  Modes of the same words share their code.
     counts : sequence of int
         Number of each mode's guards.
     shared : EnclosureCode, optional
-        Of modes that may be added: it is the first part of the code, and its room the first part of the room.
+        Of modes to be added: it is the first part of the code, and its room the first part of the room.
     most : int, optional
-        Number of guards that these modes have at most.
+        Largest number of guards of these modes.
     """
     present = [code for code in (shared, *codes) if code is not None]
     distinct = {id(code.words): code for code in present}
@@ -126,12 +126,10 @@ def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:
     return code is not None and code.words is other.words
 
 
-# -- Guards that steps leave out while their shapes are far apart --------------------------------------------
+# -- Guards left out of steps while their shapes are far apart -----------------------------------------------
 #
-# Guards that steps leave out while their shapes are far apart: which they are, and their kernels.
-#
-# The gap of two round shapes, and that of a round shape and a fixed line or plane, changes by no more than the
-# centres of the round shapes move; ``runtime/guards.c`` rests on that. A mode's program ``full`` is divided into
+# The gap of two round shapes, and the gap of a round shape and a fixed line or plane, changes by no more than the
+# centres of the round shapes move; ``runtime/guards.c`` rests on this. A mode's program ``full`` is divided into
 # a core without these guards and one program for each of them.
 
 FEWEST = 60  # contacts below which evaluating all of their guards costs less than leaving some out
@@ -148,7 +146,7 @@ class FarParts(NamedTuple):
 
 @dataclass(frozen=True)
 class FarGuards:
-    """What of an automaton may be left out of steps.
+    """Parts of an automaton to be left out of steps.
 
     Attributes
     ----------
@@ -172,7 +170,7 @@ class FarGuards:
         return self.centres.size // 6
 
     def compiled(self, programs: RunnableMode) -> FarParts | None:
-        """Return the kernels of a mode's parts; None where it has too few guards that may be left out."""
+        """Return the kernels of a mode's parts; None where it has too few guards to leave out."""
         places = self.places(programs.guards)
         if len(places) < FEWEST or not isinstance(programs, ModePrograms):
             return None
@@ -194,7 +192,7 @@ class FarGuards:
 
 
 def far_guards(automaton: Automaton) -> FarGuards | None:
-    """Return the parts of an automaton that may be left out of steps; None if this would save nothing."""
+    """Return the parts of an automaton to be left out of steps; None if this would save nothing."""
     fixed = _fixed_points(automaton)
     contacts: set[int] = set()
     origins: dict[str, None] = {}
@@ -215,7 +213,7 @@ def far_guards(automaton: Automaton) -> FarGuards | None:
 def far_tables(
     far: FarGuards | None, cores: Sequence[int], kernels: Sequence[tuple[int, ...]], counts: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the entries of the tables on guards that are left out.
+    """Return the entries of the tables on guards left out.
 
     Parameters
     ----------
@@ -238,7 +236,7 @@ def far_tables(
 
 
 def _fixed_points(automaton: Automaton) -> set[str]:
-    """Return the points that do not move."""
+    """Return the fixed points."""
     names, layout = automaton.point_names, automaton.terms.layout
     free = [_part_of(automaton.geometry, "points", [k]).used_arguments() <= {*layout.p} for k in range(len(names))]
     return {name for name, is_free in zip(names, free, strict=True) if is_free} | {"O"}
@@ -273,7 +271,7 @@ def _centres(automaton: Automaton, origins: Sequence[str]) -> Program:
 def divided(programs: ModePrograms, numbers: Sequence[int]) -> list[Program]:
     """Return the core of a mode's program ``full``, with zeros for some guards, and the programs of these.
 
-    All make the operations that ``full`` makes, so that they give the same bits.
+    All make the operations of ``full``, with the same bits.
     """
     full = share_angles(programs.full)
     left_out = set(numbers)
@@ -307,7 +305,7 @@ def _part_of(program: Program, name: str, rows: Sequence[int]) -> Program:
 
 
 def _cone(program: Program, wanted: dict[str, tuple[int, ...]]) -> Program:
-    """Return the program of a few values; unlike ``part`` in a time that does not grow with the program."""
+    """Return the program of a few values; unlike ``part`` in a time independent of the length of the program."""
     first = program.first_instruction
     needed: set[int] = set()
     ahead = [index for indices in wanted.values() for index in indices]

@@ -1,6 +1,6 @@
 """Instants at which programs jump because the time passes a bound: ``where(t < 0.5 s, ...)``.
 
-A step ends there, so that none passes over a pulse and each sees one branch alone.  Every switch is found: bounds of
+A step ends there: none passes over a pulse, each sees one branch alone.  Every switch is found: bounds of
 arguments of choices and of their rates, by interval arithmetic, prove where there is none, and where there is one at
 most.  They are found in order, from time zero on, in blocks whose lengths depend on the programs and parameters alone:
 the switches of a long run begin with those of a short one, to the last bit.
@@ -30,7 +30,7 @@ _CHOICES: Final = CASE_FUNCTIONS | {"lt", "le"}
 _FIRST_BLOCK: Final = 2.0**-6  # s
 _FEW: Final = 1024  # parts of a block, for each choice, below which the next block is longer
 _MANY: Final = 8192  # parts of a block, for each choice, above which it is halved
-_FINEST: Final = 2.0**-36  # s; two switches of one choice that are closer are not told apart
+_FINEST: Final = 2.0**-36  # s; closer switches of one choice are not told apart
 
 
 class _Choice(NamedTuple):
@@ -137,18 +137,18 @@ class _Parts(NamedTuple):
     inner: Floats
 
     def halves(self) -> _Parts:
-        """Return both halves of every interval, those that are earlier first."""
+        """Return both halves of every interval, the earlier first."""
         middle = self.low + 0.5 * (self.high - self.low)
         low, high = np.stack([self.low, middle], 1).ravel(), np.stack([middle, self.high], 1).ravel()
         return _Parts(low, high, np.repeat(self.inner, 2, axis=0))
 
     def of(self, which: npt.NDArray[np.bool_]) -> _Parts:
-        """Return those of the intervals that are marked."""
+        """Return the marked intervals."""
         return _Parts(self.low[which], self.high[which], self.inner[which])
 
 
 class _TooManyPartsError(Exception):
-    """A block has more parts than are looked at together, or switches that are hardly apart."""
+    """A block has more parts than are looked at together, or switches hardly apart."""
 
 
 def _at(choice: _Choice, parameters: Floats, times: Floats) -> Floats:
@@ -182,7 +182,7 @@ def _brackets(choice: _Choice, parameters: Floats, parts: _Parts, most: int) -> 
         first, last = _at(choice, parameters, parts.low), _at(choice, parameters, parts.high)
         alone = steady & (abs(first - last) <= 1.0) & ~np.isnan(first - last)
         told = decided | alone | (parts.high - parts.low <= np.maximum(_FINEST, 8.0 * np.spacing(parts.high)))
-        one = told & (first != last)  # also for margins that exist at one end alone
+        one = told & (first != last)  # also for margins with a value at one end alone
         found.append((parts.low[one], parts.high[one]))
         parts = parts.of(~told).halves()
     return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found]), looked_at
@@ -265,7 +265,7 @@ def switch_blocks(programs: Sequence[Program], parameters: Floats, until: float)
 class SwitchWindows:
     """The switches of programs over time, window by window, as needed by a run.
 
-    Windows overlap in one switch: the last of one is the first of the next.  Where that is depends on the programs and
+    Windows overlap in one switch: the last of one is the first of the next.  Its place depends on the programs and
     parameters alone.
 
     Parameters
@@ -277,13 +277,13 @@ class SwitchWindows:
         Time (s) up to which switches are looked for.
     """
 
-    LENGTH: Final = 4096  # switches in a window, and the one that it has in common with the next
+    LENGTH: Final = 4096  # switches in a window, and the one in common with the next
 
     def __init__(self, programs: Sequence[Program], parameters: Floats, until: float) -> None:
         self._given = programs, parameters, until
         self._blocks: Iterator[Floats] = iter(())
         self._kept = np.zeros((0, 2))
-        self._first = 0  # number of the window with which those that are kept begin
+        self._first = 0  # number of the first kept window
         self._restart()
 
     def window(self, number: int) -> tuple[Floats, float]:

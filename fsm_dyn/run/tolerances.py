@@ -28,7 +28,7 @@ from fsm_dyn.runtime.abi import GuardQuantity, ToleranceTable, fields_of
 
 # -- Tolerances of a run: one frozen object, in SI units, scaled from the mechanism by default ---------------
 #
-# Everything that decides "is this zero?" during a run reads this table; ``fsm-dyn check`` prints it. The runtime sees
+# All tests "is this zero?" during a run read this table; ``fsm-dyn check`` prints it. The runtime sees
 # the array of :meth:`Tolerances.as_array`, in the order of ``struct fsm_tolerances``.
 
 
@@ -43,10 +43,10 @@ def _entry(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """What counts as zero, by kind of quantity, and the accuracy of the integration (SI units).
+    """Limits of zero, by kind of quantity, and the accuracy of the integration (SI units).
 
-    An entry that is None takes the model's own (``numerics`` in its file), or its default: the number in the table, in
-    the mechanism's own units of length, mass and time.  Those are 1 m, 1 kg and 1 s for all that is neither a thousand
+    An entry None takes the model's own (``numerics`` in its file), or its default: the number in the table, in
+    the mechanism's own units of length, mass and time.  Those are 1 m, 1 kg and 1 s for mechanisms neither a thousand
     times as large nor as small as usual; see the page on tolerances.  If a row or state is an angle instead of a
     length, the tolerance over the mechanism's length holds for it.
 
@@ -59,7 +59,7 @@ class Tolerances:
     speed : float
         A normal or slip speed within this is zero, m/s.
     acceleration : float
-        Violation of a contact law on accelerations that counts as none, relative to the accelerations and forces there.
+        Violation of a contact law on accelerations counting as none, relative to the accelerations and forces there.
     multiplier : float
         A force within this fraction of the largest one is zero.
     energy : float
@@ -71,17 +71,17 @@ class Tolerances:
     time : float
         Accuracy to which the instant of an event is located, s; never below the resolution of the clock.
     coincidence : float
-        Guards that reach zero within this of each other are resolved together, s.
+        Guards reaching zero within this of each other are resolved together, s.
     graze : float
-        A guard that falls below zero by less than this has not fired, in the guard's unit in the mechanism's own units.
+        A guard falling below zero by less than this has not fired, in the guard's unit in the mechanism's own units.
     projection : float
         Residual of configuration rows above which the state is projected back, m.
     drift : float
-        Residual of configuration rows that projection must reach, else the run fails, m.
+        Residual of configuration rows to be reached by projection, else the run fails, m.
     impact : float
-        Violation of a contact law of an impact that counts as none, relative to the impulses and speeds there.
+        Violation of a contact law of an impact counting as none, relative to the impulses and speeds there.
     slip : float
-        Slip speed in space above which its direction is that of the friction, m/s.
+        Slip speed in space above which its direction is the one of the friction, m/s.
     least_acceleration : float
         Accelerations below this are not distinguished from rounding, m/s^2.
     redundancy : float
@@ -131,7 +131,7 @@ class Tolerances:
         ----------
         entries : mapping
         values : mapping, optional
-            Parameters that the texts may name.
+            Parameters for the texts.
 
         Raises
         ------
@@ -148,16 +148,16 @@ class Tolerances:
         return cls(**{str(name): _number(str(name), value, values or {}) for name, value in entries.items()})
 
     def specified_entries(self) -> dict[str, float]:
-        """Return the entries that are not None, by name."""
+        """Return the entries with a value, by name."""
         return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
 
     def or_else(self, other: Tolerances) -> Tolerances:
-        """Return these tolerances with the entries that are None taken from others.
+        """Return these tolerances with missing entries taken from others.
 
         Parameters
         ----------
         other : Tolerances
-            Gives the entries that these lack.
+            Gives the missing entries.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Tolerances:
         return replace(self, **missing) if missing else self
 
     def scaled(self, scales: Scales = SI) -> Tolerances:
-        """Return these tolerances with every entry a number, those that are None by the scales of a mechanism."""
+        """Return these tolerances with every entry a number, missing ones by the scales of a mechanism."""
         given = (self.length_scale, self.mass_scale, self.time_scale)
         own = (scales.length, scales.mass, scales.time)
         scales = Scales(*(b if a is None else a for a, b in zip(given, own, strict=True)))
@@ -263,7 +263,7 @@ def numerics_of(
     values : mapping
         All parameters, SI.
     given : Tolerances
-        Given for this run; the rest is that of the model's file, or follows from the mechanism's own units.
+        Given for this run; the rest is in the model's file, or follows from the mechanism's own units.
 
     Raises
     ------

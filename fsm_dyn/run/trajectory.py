@@ -131,7 +131,7 @@ class Trajectory:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Label of the mode of each row: modes that handovers lead between share it."""
+        """Label of the mode of each row: modes connected by handovers share it."""
         return self.rows.labels
 
     @property
@@ -148,8 +148,8 @@ class Trajectory:
     def indeterminate(self) -> Mapping[str, BoolArray]:
         """Masks of rows with undetermined :attr:`multipliers`, shape (n,) by name.
 
-        There contacts or constraints are redundant; of all forces with the same effect the smallest are given that the
-        contact laws admit, see :attr:`admissible`.
+        There contacts or constraints are redundant; of all forces with the same effect the smallest within the
+        contact laws are given, see :attr:`admissible`.
         """
         modes = self.model.indeterminate or ((),) * len(self.model.modes)
         return {
@@ -198,11 +198,11 @@ class Trajectory:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Defects of a run that ended as asked: an energy balance that does not close."""
+        """Defects of a completed run: an open energy balance."""
         return self.record.warnings
 
     def check_energy(self, fixed_steps: bool) -> None:
-        """Find the warnings of a run that was just made; ``fixed_steps`` if nothing controlled its error."""
+        """Find the warnings of a new run; ``fixed_steps`` if nothing controlled its error."""
         self.record.warnings = energy_warnings(self.run, fixed_steps)
 
     @property
@@ -263,16 +263,16 @@ class Trajectory:
     ) -> Trajectory:
         """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
 
-        It continues from a state saved before the end time affected the run, so that rows and transitions equal, to the
-        last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, can be
-        continued too; one that failed, or was stopped by a transition, cannot.
+        It continues from a state saved before the end time affected the run, with rows and transitions equal, to the
+        last bit, to those of one run to the later end.  A run interrupted, or ended by ``max_steps``, can be
+        continued too; one failed, or stopped by a transition, cannot.
 
         Parameters
         ----------
         until : float
             End of the run, s; not before its end so far.
         whole : bool
-            Whether the result is the whole run, or only what follows the instant from which it continues.
+            Whether the result is the whole run, or only the part after the instant from which it continues.
         max_steps : int
             Bound on the number of further steps.
         on_failure, progress
@@ -310,7 +310,7 @@ class Trajectory:
 
     @cached_property
     def reading(self) -> RunReading:
-        """The run as people read it: visits, what happened, words of contacts."""
+        """The run as people read it: visits, happenings, words of contacts."""
         return RunReading(self.run)
 
     @property
@@ -320,11 +320,11 @@ class Trajectory:
 
     @property
     def happenings(self) -> tuple[Happening, ...]:
-        """What happened, as sentences in order of time; impacts that follow each other are one."""
+        """Happenings, as sentences in order of time; successive impacts are one."""
         return self.reading.happenings
 
     def encounters(self, near: float = 0.0) -> tuple[Encounter, ...]:
-        """Return for every pair of shapes when it first touched, how often, how near it came; those that touched first.
+        """Return for every pair of shapes when it first touched, how often, how near it came; the touching ones first.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class Trajectory:
         Parameters
         ----------
         chains : bool
-            With the transitions that led to each deciding time; without them, judging takes less time.
+            With the transitions before each deciding time; without them, judging takes less time.
         """
         return judge(self.run, chains)
 
@@ -400,7 +400,7 @@ class Trajectory:
         return run_bytes(self.model, self.record, self._resume.stored() if self._resume else self._final)
 
     def to_csv(self, path: str | Path, pins: bool = False) -> Path:
-        """Write every column as comma-separated text, numbers so that they read back exactly; return the path.
+        """Write every column as comma-separated text, numbers with the digits to read back exactly; return the path.
 
         Parameters
         ----------
@@ -420,7 +420,7 @@ class Trajectory:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
 
         Variables have the names of the columns.  ``time`` increases strictly: of rows at the same time the last keeps
-        it, the others have the next smaller numbers, so that ``interp`` and ``sel(method="nearest")`` work.
+        it, the others have the next smaller numbers, for which ``interp`` and ``sel(method="nearest")`` work.
 
         Parameters
         ----------
@@ -487,7 +487,7 @@ def run_svg(run: Run) -> str:
 def run_html(run: Run, ending: Callable[[], tuple[str, ...]], visits: Visits | None = None) -> str:
     """Return a run as a notebook shows it; whatever the model's text says stays text.
 
-    ``ending`` tells the end of a run that failed, line by line.
+    ``ending`` tells the end of a failed run, line by line.
     """
     model, record, transitions = run.model, run.record, run.record.transitions
     told = (

@@ -52,11 +52,11 @@ class Transition:
     consistent_count : int
         How many combinations of contact states agreed with the forces; above 1 the documented preference chose.
     guard_value, slope : float
-        Value and rate of the guard that fired, just before; nan if none did.
+        Value and rate of the fired guard, just before; nan if none did.
     selection : tuple of str
         How the candidate was selected, then each candidate examined, with the contact law it violates.
     fired : tuple of (str, float, float)
-        All guards that fired together: event, value and slope just before, of each.
+        All guards fired together: event, value and slope just before, of each.
     source_label, target_label : str
         Labels of the modes before and after for the user; empty if equal to their names.
     """
@@ -99,7 +99,7 @@ class Transition:
     def is_handover(self) -> bool:
         """Whether it is a feature transition (handover): other features bear the same contact, without an impulse.
 
-        The mode that people read is the same before and after; ``source`` and ``target`` differ.
+        The mode for people is the same before and after; ``source`` and ``target`` differ.
         """
         same = bool(self.source_label) and self.source_label == self.target_label
         return same and self.source != self.target and not self.impulse
@@ -113,7 +113,7 @@ class Transition:
 
     @property
     def energy_lost(self) -> float:
-        """Energy that the transition took out of the motion, J."""
+        """Energy taken out of the motion by the transition, J."""
         return self.energy_before - self.energy_after
 
     def __repr__(self) -> str:
@@ -211,7 +211,7 @@ def _numbers(values: FloatArray) -> str:
 
 # -- Causes of transitions as text ---------------------------------------------------------------------------
 #
-# Causes of transitions as text: guards that fired, contacts that changed, selection of the candidate.
+# Causes of transitions as text: fired guards, changed contacts, selection of the candidate.
 
 States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
 
@@ -228,8 +228,8 @@ REASONS: Final[Mapping[int, str]] = {
 def transition_cause(automaton: Automaton, found: TransitionArrays, states: States, number: int, labels: Labels) -> str:
     """Return the cause of a run's transition ``number``; ``states`` are the contact states of the modes by number.
 
-    First the trigger: the guards that fired, the condition of the model, the start, a jump of an input, or a handover
-    from one feature to another.  Then, after a semicolon, the other contacts that changed.
+    First the trigger: the fired guards, the condition of the model, the start, a jump of an input, or a handover
+    from one feature to another.  Then, after a semicolon, the other changed contacts.
     """
     before = [int(code) for code in states[found.source[number]]]
     after = [int(code) for code in states[found.target[number]]]
@@ -267,7 +267,7 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
 
 
 def fired(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[tuple[str, float, float], ...]:
-    """Return the guards that fired at transition ``number``: event, value and slope just before, of each."""
+    """Return the fired guards of transition ``number``: event, value and slope just before, of each."""
     guards = []
     for k in range(int(found.fired[number])):
         event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
@@ -295,7 +295,7 @@ def selection_log(automaton: Automaton, found: TransitionArrays, number: int) ->
 
 
 def cause_words(automaton: Automaton) -> dict[str, Any]:
-    """Return the words that :func:`transition_cause` and :func:`fired` are made of, for a page that joins them itself.
+    """Return the words of :func:`transition_cause` and :func:`fired`, for a page to join them.
 
     Of each contact: ``moved`` by event, state before and state after, ``announced`` by event, ``became`` by state, and
     ``beyond``, the normal row of one whose face ends, else -1.  Of user-defined transitions: ``written`` and ``named``.
@@ -324,13 +324,13 @@ def cause_words(automaton: Automaton) -> dict[str, Any]:
 
 
 def _is_event(automaton: Automaton, index: int) -> bool:
-    """Whether a user-defined transition has no reason beyond the event of the contact that it waits for."""
+    """Whether a user-defined transition has no reason beyond the event of its contact."""
     spec = automaton.mechanism.transitions[index]
     return spec.on is not None and not spec.because
 
 
 def _written(automaton: Automaton, index: int) -> str:
-    """Return the reason that the model gives for its user-defined transition, or the condition itself."""
+    """Return the reason in the model for its user-defined transition, or the condition itself."""
     return automaton.mechanism.transitions[index].because or automaton.user_transitions[index].name
 
 
@@ -364,7 +364,7 @@ def _handovers(
     after: Sequence[int],
     number: int,
 ) -> dict[tuple[int, int], str]:
-    """Return the handovers between contacts, without an impulse and with a normal force that remains, as text."""
+    """Return the handovers between contacts, without an impulse and with a remaining normal force, as text."""
     opened = {
         int(found.contact[number, k])
         for k in range(int(found.fired[number]))
@@ -390,7 +390,7 @@ def _beyond(automaton: Automaton, found: TransitionArrays, number: int, contact:
 
 
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
-    """Return the contacts that changed their state without a guard of their own, as text."""
+    """Return the contacts with a change of state without a guard of their own, as text."""
     return [
         f"{contact.name} {_became(contact.contact_law, contact.states[code])}"
         for i, (contact, old, code) in enumerate(zip(automaton.contacts, before, after, strict=True))
@@ -402,7 +402,7 @@ def _became(law: Law, state: str) -> str:
     return law.became.get(state, state)
 
 
-# -- Change points that a run passed -------------------------------------------------------------------------
+# -- Change points passed by a run ---------------------------------------------------------------------------
 
 TAKES_PART: Final = 0.3  # weight of a row, relative to the largest, from which on it is named
 

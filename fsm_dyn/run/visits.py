@@ -116,7 +116,7 @@ class Visits(Sequence[Visit]):
         return html_table(HEADINGS, self.cells())
 
     def diagram(self, narrow: bool = False) -> VisitDiagram:
-        """Return the graph of the run: what it visited, and how often it went from one to another."""
+        """Return the graph of the run: its visits, and how often it went from one to another."""
         return visit_diagram([Stay(v.name, v.duration, v.cause) for v in self._visits], self.fills, narrow)
 
     def cells(self) -> list[tuple[str, ...]]:
@@ -286,7 +286,7 @@ class RunReading:
         return np.array([item.time for item in self.transitions])
 
     def _crossing(self, visit: PhaseVisit, before: PhaseVisit) -> str:
-        """Return the comparison that changes at the start of a visit, as a sentence."""
+        """Return the comparison with a change at the start of a visit, as a sentence."""
         phases = self.model.phases
         own = [phases[n] for n in (visit.phase, before.phase) if n != NO_PHASE and n < len(phases)]
         others = [phase for phase in phases if phase not in own]

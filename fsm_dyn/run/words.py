@@ -92,7 +92,7 @@ class Fixtures:
         return bool(np.isfinite(pose).all() and np.ptp(pose, axis=0).max() < _TOLERANCE * self.size)
 
     def moved_by(self, pose: FloatArray) -> tuple[str, ...]:
-        """Return the coordinates that change a relative pose."""
+        """Return the coordinates of a relative pose."""
         changed = abs(pose[_CONFIGURATIONS:] - pose[0]).max(axis=1) > _TOLERANCE * self.size
         return tuple(name for name, moves in zip(self.coordinates, changed.tolist(), strict=True) if moves)
 
@@ -253,7 +253,7 @@ class Words:
     def _moving(self, contact: Contact | None) -> tuple[str, str]:
         """Return the body whose motion a gap or slip is, and the body against which it moves, empty for N.
 
-        The pair has a relative pose that depends on the coordinates of the gap or slip and on the fewest others.
+        The pair has a relative pose depending on the coordinates of the gap or slip and on the fewest others.
         """
         mechanism, fixtures = self.mechanism, self._fixtures
         if mechanism is None or fixtures is None or contact is None:
