@@ -213,9 +213,9 @@ def stored_type(
     ----------
     kind : type
     forms : mapping
-        Types in a file that stand for others, also within containers.
+        Types in a file for others, also within containers.
     without : sequence of str
-        Fields that a file does not have.
+        Fields missing in a file.
     strict : bool
         Whether other fields are refused.
     **further : type
@@ -226,7 +226,7 @@ def stored_type(
 
 
 def _form(hint: Any, forms: Mapping[Any, Any]) -> Any:
-    """Return a type with those in it replaced that have another form in a file."""
+    """Return a type with its parts replaced by their forms in a file."""
     parts = get_args(hint)
     if hint in forms or not parts or get_origin(hint) is Literal:
         return forms.get(hint, hint)
