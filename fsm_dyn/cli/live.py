@@ -7,6 +7,7 @@ import json
 import os
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -275,6 +276,13 @@ Report = Annotated[
     Path | None,
     typer.Option("--html", help="Of a recorded run: write a self-contained HTML report instead of serving the page."),
 ]
+Offline = Annotated[
+    bool, typer.Option("--run", help="Run the model offline with its own inputs, and show its visits and causes.")
+]
+Until = Annotated[float | None, typer.Option("--until", help="End of the run of --run, s.")]
+Before = Annotated[
+    Path | None, typer.Option("--before", help="Of a recorded run: another one (.run.json), shown behind it.")
+]
 
 
 @handle_errors
@@ -286,6 +294,9 @@ def view_command(
     record: timing.Record = None,
     schedule: UseSchedule = None,
     html: Report = None,
+    run: Offline = False,
+    until: Until = None,
+    before: Before = None,
     period: timing.Period = 1e-3,
     substeps: timing.Substeps = None,
     set_: Set = None,
@@ -315,7 +326,15 @@ def view_command(
             (*live, None if schedule is None else "--schedule"),
             "a recorded run takes no options of a live run", found=model, remedy="omit the other options",
         )  # fmt: skip
-        _play_back(model, html, page_port, opened, as_json)
+        _play_back(model, html, page_port, opened, as_json, before)
+        return
+    if before is not None or (until is not None and not run):
+        option, needs = ("--before", "a recorded run") if before is not None else ("--until", "--run")
+        raise InputError(f"{option} needs {needs}", found=model, remedy=f"fsm-dyn view {model} --run --until 1")
+    if run:
+        unfit = (watch, record, None if schedule is None else "--schedule", html, initial)
+        _refuse(unfit, "--run takes no options of a live run", found=model, remedy="omit the other options")
+        _run_offline(model, assignments("--set", set_) or {}, scenario, until, page_port, opened, as_json)
         return
     if record is not None:
         prepare_file("--record", record)
@@ -356,8 +375,35 @@ def _graph_or_error(model: str, scenario: str | None, as_json: bool, shown: bool
         return error
 
 
-def _play_back(model: str, html: Path | None, page_port: int, opened: Callable[[str], None], as_json: bool) -> None:
-    """Serve a recorded run, or write it as a report."""
+def _run_offline(
+    model: str,
+    parameters: dict[str, Any],
+    scenario: str | None,
+    until: float | None,
+    page_port: int,
+    opened: Callable[[str], None],
+    as_json: bool,
+) -> None:
+    """Serve an offline run of a model, which its page runs again with other parameters."""
+    from fsm_dyn.page.playback import Reruns
+    from fsm_dyn.page.server import serve_recorded_run
+
+    with asked_to_end() as asked, asked.at_once():
+        graph = _graph(model, scenario, as_json)
+    serve_recorded_run(Reruns(graph, parameters, until), model, page_port, opened)
+    if as_json:
+        print_json({"model": model, "runs": []})
+
+
+def _play_back(
+    model: str,
+    html: Path | None,
+    page_port: int,
+    opened: Callable[[str], None],
+    as_json: bool,
+    before: Path | None = None,
+) -> None:
+    """Serve a recorded run, or write it as a report; ``before`` is the run shown behind it."""
     from fsm_dyn.page.playback import open_recorded_run
     from fsm_dyn.page.report import write_report
     from fsm_dyn.page.server import serve_recorded_run
@@ -366,13 +412,16 @@ def _play_back(model: str, html: Path | None, page_port: int, opened: Callable[[
     if not path.is_file():
         found = "a folder, pipe or device" if path.exists() else ""
         raise InputError(f"there is no run '{model}'", found=found)
+    if before is not None and not (before.is_file() and is_recorded_run(str(before))):
+        raise InputError("--before is no recorded run", found=str(before), remedy="fsm-dyn run MODEL --save")
+    earlier = None if before is None else partial(open_recorded_run, before)
     if html is not None:
         prepare_file("--html", html)
         with progress_message(f"writing {html}", as_json):
-            write_report(open_recorded_run(path), html)
+            write_report(open_recorded_run(path), html, before=earlier and earlier())
         print_status(f"wrote {html}")
         return
-    serve_recorded_run(lambda: open_recorded_run(path), path.name, page_port, opened)
+    serve_recorded_run(lambda: open_recorded_run(path), path.name, page_port, opened, earlier)
     if as_json:
         print_json({"model": model, "runs": []})
 

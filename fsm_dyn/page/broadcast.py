@@ -87,6 +87,11 @@ class LiveBroadcast:
         for listener in list(self._listeners):
             listener(message)
 
+    @property
+    def graph(self) -> ModeGraph | None:
+        """The model of the current run or of the next one, without couplers."""
+        return self._graph
+
     # -- runs ----------------------------------------------------------------------------------------------
 
     async def start(self, graph: ModeGraph) -> None:
@@ -411,7 +416,7 @@ _FIELDS: Final = (
     "step", "speed", "schedule", "set", "input", "initial", "port", "point", "view_direction", "seek", "seek_row",
     "transition_details", "emulate", "hand", "press", "charts",
 )  # fmt: skip
-_PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
+_PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next", "live", "visits")
 
 
 def read_command(text: str) -> dict[str, Any]:

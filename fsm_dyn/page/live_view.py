@@ -77,18 +77,13 @@ class RunParameters:
             for axis in port.axes
             for name in (axis.stiffness, axis.damping)
         }
-        found = []
-        for name, value in self._begun.items():
-            parameter = self._mechanism.parameters[name]
-            free = free_names(expressions.parse(parameter.values[0]))
-            if isinstance(value, tuple) or (free & set(self._begun) and name not in self.overrides):
-                continue
-            found.append(
-                {
-                    "name": name, "value": value, "now": self._values[name], "unit": self._units.get(name, ""),
-                    "reset": bool(self._followers(name) & self._structural), "hand": name in couplers,
-                }
-            )  # fmt: skip
+        found = [
+            {
+                "name": name, "value": value, "now": self._values[name], "unit": self._units.get(name, ""),
+                "reset": bool(self._followers(name) & self._structural), "hand": name in couplers,
+            }
+            for name, value in independent_parameters(self._mechanism, self._begun, self.overrides)
+        ]  # fmt: skip
         return sorted(found, key=lambda item: bool(item["hand"]))
 
     def _followers(self, name: str) -> set[str]:
@@ -156,6 +151,27 @@ class RunParameters:
         if command["do"] == "reset":
             self.waiting.clear()
         return anew
+
+
+def independent_parameters(
+    mechanism: Mechanism, values: Mapping[str, ParameterValue], overrides: Mapping[str, Any]
+) -> list[tuple[str, float]]:
+    """Return name and value of the scalar parameters that follow from no other one, or are overridden.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    values : mapping of str to float or tuple
+        Of all parameters, SI.
+    overrides : mapping
+        Values unlike the file's.
+    """
+    found = []
+    for name, value in values.items():
+        free = free_names(expressions.parse(mechanism.parameters[name].values[0]))
+        if not isinstance(value, tuple) and (not free & set(values) or name in overrides):
+            found.append((name, value))
+    return found
 
 
 def check_mode(graph: ModeGraph, mode: str) -> None:
@@ -435,6 +451,7 @@ class LiveView:
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
             "period": self.options.period,
             "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
+            "offers_visits": self.device is None,
             "recording": str(self.recording) if self.recording else "",
             "device": self._device_payload(),
             "transitions": list(self.event_log.entries),

@@ -9,7 +9,8 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,13 +22,14 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.loader import load as load_mechanism
-from fsm_dyn.language.values import named_values
+from fsm_dyn.language.values import named_values, parameter_values
+from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.controller import PAUSED
 from fsm_dyn.live.recording import Recording, read_recording, recorded_graph
 from fsm_dyn.live.tick import ADVANCED, FIXED, TickColumns
 from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder
-from fsm_dyn.page.live_view import entry
+from fsm_dyn.page.live_view import entry, independent_parameters
 from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
 from fsm_dyn.page.story import in_words, instants, story_payload, visit_times
 from fsm_dyn.run.loop_state import read_transitions
@@ -435,19 +437,72 @@ def open_recorded_run(path: Path) -> RecordedRun:
     return from_trajectory(open_run(path), f"run {path.name}")
 
 
+@dataclass(frozen=True)
+class Reruns:
+    """A model that is run again with other parameters.
+
+    Attributes
+    ----------
+    graph : ModeGraph
+    parameters : mapping
+        Values unlike the file's.
+    until : float, optional
+        s; by default the end that the model names.
+    """
+
+    graph: ModeGraph
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    until: float | None = None
+
+    def run(self, changes: Mapping[str, float]) -> RecordedRun:
+        """Return the finished run with further values of parameters."""
+        from fsm_dyn.run.simulate import simulate  # deferred: recordings do not require it
+
+        own = {**self.parameters, **changes}
+        trajectory = simulate(self.graph, until=self.until, parameters=own, on_failure="return")
+        return from_trajectory(trajectory, "run", graph_with_parameters(self.graph.automaton, own))
+
+    def payload(self, changes: Mapping[str, float]) -> dict[str, Any]:
+        """Return the payload of the parameters."""
+        mechanism, own = self.graph.automaton.mechanism, {**self.parameters, **changes}
+        now, units = parameter_values(mechanism, own), units_of(mechanism)
+        begun = parameter_values(mechanism, self.parameters)
+        items = [
+            {"name": name, "value": value, "now": now[name], "unit": units.get(name, ""), "reset": False, "hand": False}
+            for name, value in independent_parameters(mechanism, begun, self.parameters)
+        ]
+        return {"parameters": items, "drives": [], "waiting": [], "mode": ""}
+
+
 class PlaybackSession:
     """Recorded run and the pages that show it, all at the same row.
 
     Parameters
     ----------
-    make : callable
+    make : callable or Reruns
         Returns the recorded run; may take seconds.
     name : str
         Shown until then.
+    before : callable, optional
+        Returns the run that is shown behind it.
+    live : bool
+        Whether pages can go back to a live run.
     """
 
-    def __init__(self, make: Callable[[], RecordedRun], name: str) -> None:
-        self._make, self._name = make, name
+    def __init__(
+        self,
+        make: Callable[[], RecordedRun] | Reruns,
+        name: str,
+        before: Callable[[], RecordedRun] | None = None,
+        *,
+        live: bool = False,
+    ) -> None:
+        self._reruns = make if isinstance(make, Reruns) else None
+        self._make = partial(make.run, {}) if isinstance(make, Reruns) else make
+        self._before, self._name, self._live = before, name, live
+        self._first: RecordedRun | None = None
+        self._changes: dict[str, float] = {}
+        self._rerunning: asyncio.Task[None] | None = None
         self._playback: PlaybackFrames | None = None
         self._error: dict[str, Any] | None = None
         self._listeners: list[Listener] = []
@@ -467,7 +522,7 @@ class PlaybackSession:
                 {"kind": "starting", "name": self._name, "stage": stage, "seconds": time.monotonic() - self._since}
             )
         else:
-            listener(self._playback.payload())
+            listener(self._payload(self._playback))
             self._show(self._playback, [listener])
 
     def leave(self, listener: Listener) -> None:
@@ -485,18 +540,52 @@ class PlaybackSession:
                 listener(self._error)
             return
         for listener in list(self._listeners):
-            listener(self._playback.payload())
+            listener(self._payload(self._playback))
         self._show(self._playback, self._listeners)
 
     def _ready(self) -> PlaybackFrames:
-        playback = PlaybackFrames(self._make())
+        self._first = self._make()
+        playback = PlaybackFrames(self._first, before=None if self._before is None else self._before())
         playback.payload()
         return playback
 
+    def _payload(self, playback: PlaybackFrames) -> dict[str, Any]:
+        setup = {} if self._reruns is None else {"setup": self._reruns.payload(self._changes)}
+        return {**playback.payload(), **setup, "offers_live": self._live}
+
+    async def _rerun(self, reruns: Reruns) -> None:
+        """Run again until no parameter has changed meanwhile; pages show the first run behind the new one."""
+        made: dict[str, float] = {}
+        while made != self._changes and self._playback is not None:
+            made, before = dict(self._changes), self._playback
+            try:
+                after = await asyncio.to_thread(self._after, reruns, made, before.number + 1)
+            except Exception as error:
+                self._tell(
+                    {**error_payload(package_error(error, "it cannot run with these parameters")), "kind": "refused"}
+                )
+                return
+            if self._charting is not None:
+                self._charting.cancel()
+            self._row = after.run.number(float(before.run.clock[self._row]))
+            self._playback = after
+            self._tell(self._payload(after))
+            self._show(after, self._listeners)
+
+    def _after(self, reruns: Reruns, changes: Mapping[str, float], number: int) -> PlaybackFrames:
+        playback = PlaybackFrames(reruns.run(changes), number, self._first)
+        playback.payload()
+        return playback
+
+    def _tell(self, message: Mapping[str, Any]) -> None:
+        for listener in list(self._listeners):
+            listener(message)
+
     async def close(self) -> None:
-        """Cancel the evaluation of strip charts."""
-        if self._charting is not None:
-            self._charting.cancel()
+        """Cancel the evaluation of strip charts, and a run under way."""
+        for task in (self._charting, self._rerunning):
+            if task is not None:
+                task.cancel()
 
     async def carry_out(self, command: Mapping[str, Any]) -> None:
         """Execute a page command: show another row, send strip charts or details of transitions.
@@ -534,6 +623,11 @@ class PlaybackSession:
                             "items": items,
                         }
                     )
+            case "set" if self._reruns is not None:
+                parameter_values(self._reruns.graph.automaton.mechanism, {command["name"]: command["value"]})
+                self._changes = {**self._changes, command["name"]: command["value"]}
+                if self._rerunning is None or self._rerunning.done():
+                    self._rerunning = asyncio.create_task(self._rerun(self._reruns))
             case what:
                 raise InputError(
                     f"command '{what}' is not available in playback",

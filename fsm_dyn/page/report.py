@@ -39,7 +39,9 @@ _EXPORTED_AT_END: Final = re.compile(r"export\{([^}]*)\};\s*$")
 _SCRIPT: Final = re.compile(r'<script src="([^"]+)"( defer| type="module")></script>\n')
 
 
-def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | None = None) -> Path:
+def write_report(
+    run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | None = None, before: RecordedRun | None = None
+) -> Path:
     """Write a run as a self-contained page and return the path.
 
     Parameters
@@ -48,6 +50,8 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
     path : Path
     graph : ModeGraph, optional
         Graph of the trajectory; without it the model is compiled from the trajectory's text.
+    before : RecordedRun, optional
+        Run that is shown behind it.
 
     Raises
     ------
@@ -55,7 +59,7 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
         The file cannot be written.
     """
     recorded = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
-    text = report_text(recorded)
+    text = report_text(recorded, before)
     try:
         write_file(path, text)
     except OSError as error:
@@ -63,9 +67,9 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
     return path
 
 
-def report_text(recorded: RecordedRun) -> str:
-    """Return the self-contained page of a recorded run."""
-    encoder, data = recorded.encoder, plain_json(plain(report_data(recorded)))
+def report_text(recorded: RecordedRun, before: RecordedRun | None = None) -> str:
+    """Return the self-contained page of a recorded run, with another one behind it."""
+    encoder, data = recorded.encoder, plain_json(plain(report_data(recorded, before)))
     holder = f'<script type="application/json" id="playback-data">{data}</script>\n'
     return page_text(encoder.graph.name, holder, in_space=not encoder.picture.planar)
 
@@ -102,9 +106,9 @@ def page_text(name: str, holder: str, *, in_space: bool, policy: str = _POLICY) 
     return page.replace("</body>", f"{holder}{inline}</body>")
 
 
-def report_data(recorded: RecordedRun) -> dict[str, Any]:
+def report_data(recorded: RecordedRun, before: RecordedRun | None = None) -> dict[str, Any]:
     """Return the data of a report: payload, display frames, strip charts, event log."""
-    playback = PlaybackFrames(recorded)
+    playback = PlaybackFrames(recorded, before=before)
     playback.payload()
     size = len(playback.frame(0))
     chosen = playback.chosen(max(2, min(MOST_FRAMES, MOST_NUMBERS // size)))

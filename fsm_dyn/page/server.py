@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, M
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import uvicorn
 from starlette.applications import Starlette
@@ -41,7 +41,8 @@ from fsm_dyn.page.broadcast import (
     read_command,
 )
 from fsm_dyn.page.live_view import LiveOptions
-from fsm_dyn.page.playback import PlaybackSession, RecordedRun
+from fsm_dyn.page.playback import PlaybackSession, RecordedRun, Reruns
+from fsm_dyn.page.view_switch import ViewSwitch
 
 # -- Background compilation of a model in a separate process -------------------------------------------------
 #
@@ -213,6 +214,7 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }  # fmt: skip
 
+Source: TypeAlias = LiveBroadcast | PlaybackSession | ViewSwitch
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -224,13 +226,13 @@ def new_token() -> str:
 
 
 def make_app(
-    source: LiveBroadcast | PlaybackSession, token: str, port: int, catalogue: Catalogue | None = None
+    source: Source, token: str, port: int, catalogue: Catalogue | None = None
 ) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
     Parameters
     ----------
-    source : LiveBroadcast or PlaybackSession
+    source : Source
     token : str
         First part of every path.
     port : int
@@ -362,7 +364,7 @@ class HostCheck:
 class Page:
     """Connection of one page, which gets all messages and of the display frames the latest."""
 
-    def __init__(self, source: LiveBroadcast | PlaybackSession, socket: WebSocket) -> None:
+    def __init__(self, source: Source, socket: WebSocket) -> None:
         self._source, self._socket = source, socket
         self._messages: deque[str] = deque()
         self._frame: bytes | None = None
@@ -478,20 +480,26 @@ def serve(
 
 
 def serve_recorded_run(
-    make: Callable[[], RecordedRun], name: str, port: int = 0, opened: Callable[[str], None] = lambda address: None
+    make: Callable[[], RecordedRun] | Reruns,
+    name: str,
+    port: int = 0,
+    opened: Callable[[str], None] = lambda address: None,
+    before: Callable[[], RecordedRun] | None = None,
 ) -> None:
     """Serve the page of a recorded run until Ctrl-C; raises InputError if the port is in use.
 
     Parameters
     ----------
-    make : callable
+    make : callable or Reruns
         Returns the recorded run.
     name : str
         Shown until then.
     port, opened
         As for :func:`serve`.
+    before : callable, optional
+        Returns the run that is shown behind it.
     """
-    _serve_until_asked(PlaybackSession(make, name), port, [], opened)
+    _serve_until_asked(PlaybackSession(make, name, before), port, [], opened)
 
 
 def serve_catalogue(
@@ -523,9 +531,10 @@ def _serve_until_asked(
 ) -> None:
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
-    server = Server(configured(source, token, number, catalogue))
+    shown = ViewSwitch(source) if isinstance(source, LiveBroadcast) else source
+    server = Server(configured(shown, token, number, catalogue))
     page = "" if catalogue is None else "models.html"
-    closing = [source] if catalogue is None else [catalogue, source]
+    closing = [shown, source] if catalogue is None else [catalogue, shown, source]
 
     def end(before: int) -> None:
         """Stop the server, at a second request without waiting for its pages.  The run ends cleanly in both cases."""
@@ -569,9 +578,7 @@ class Server(uvicorn.Server):
         yield
 
 
-def configured(
-    source: LiveBroadcast | PlaybackSession, token: str, port: int, catalogue: Catalogue | None = None
-) -> uvicorn.Config:
+def configured(source: Source, token: str, port: int, catalogue: Catalogue | None = None) -> uvicorn.Config:
     """Return the server's configuration: errors logged only, small messages, short graceful shutdown."""
     return uvicorn.Config(
         make_app(source, token, port, catalogue), log_level="error", lifespan="off", ws_max_size=LONGEST,
@@ -601,7 +608,7 @@ async def _serve(
     server: uvicorn.Server,
     listening: socket.socket,
     works: Sequence[Callable[[], Coroutine[Any, Any, None]]],
-    closing: Sequence[LiveBroadcast | PlaybackSession | Catalogue],
+    closing: Sequence[Source | Catalogue],
     opened: Callable[[], None],
 ) -> None:
     tasks = [asyncio.create_task(work()) for work in works]

@@ -97,7 +97,7 @@ def test_a_visit_plays_in_the_same_time_however_short(latch, page):
     assert page.text("#slowed").startswith("slowed 1")
 
 
-def test_a_story_fits_from_telephone_to_wall(page):
+def test_visits_fit_from_telephone_to_wall(page):
     found = {}
     for width, height in WIDTHS.items():
         page.set_viewport_size({"width": width, "height": height})
@@ -130,3 +130,36 @@ def test_tabs_show_their_panels(page):
         page.keyboard.press(str(key))
         assert page.get_attribute(f"#tab-{tab}", "aria-selected") == "true"
         assert set(page.evaluate(PANELS)) == expected
+
+
+def test_a_changed_parameter_runs_again_with_the_first_run_behind_it(viewed):
+    _, page = viewed("latch_door", "--run")
+    page.wait("fsmDyn.last && fsmDyn.tabs.chosen === 'story'")
+    assert page.locator(".ghost").count() == 0
+    page.keyboard.press("4")
+    mass = page.locator("#setup .parameter", has_text="m_bolt").locator("input[type=number]")
+    mass.fill("0.2")
+    mass.press("Enter")
+    page.wait("fsmDyn.model.number === 2 && fsmDyn.last.run === 2")
+    after = fsm_dyn.simulate(fsm_dyn.compile("latch_door"), parameters={"m_bolt": 0.2})
+    page.keyboard.press("1")
+    assert [row[1] for row in page.evaluate(ROWS)] == [visit.name for visit in after.visits]
+    assert page.locator(".ghost").count() == 1
+    before = fsm_dyn.simulate(fsm_dyn.compile("latch_door")).visits[1].begin
+    assert page.evaluate("fsmDyn.story.story.visits[1].before") == before
+    assert page.locator(".shift").first.get_attribute("title") == f"In the run before: {before:.5g} s"
+    assert page.complaints == []
+
+
+def test_a_live_page_offers_the_visits_of_a_finished_run_and_goes_back(viewed):
+    _, page = viewed("bouncing_ball")
+    page.running()
+    page.click("#tab-story")
+    page.wait("fsmDyn.tabs.chosen === 'story' && fsmDyn.last?.run === 1 && fsmDyn.story.story")
+    names = [visit.name for visit in fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball")).visits]
+    assert [row[1] for row in page.evaluate(ROWS)] == names
+    page.click("#tab-live")
+    page.wait("!fsmDyn.playback.run && document.body.dataset.phase === 'paused'")
+    page.click("#run")
+    page.wait("document.body.dataset.phase === 'running'")
+    assert page.complaints == []

@@ -42,7 +42,7 @@ class App {
     this.story = new Story(this.playback);
     this.roll = new Roll(this.playback, this.story);
     this.runGraph = new RunGraph(this.playback, this.story);
-    this.tabs = new Tabs((tab) => (this.playback.pace = tab === "story" ? (clock) => this.story.pace(clock) : null));
+    this.tabs = new Tabs(send, (tab) => (this.playback.pace = tab === "story" ? (clock) => this.story.pace(clock) : null));
     this.space = new Scene3D(this.mechanism);
     this.charts = new Charts(this.playback, send);
     this.log = new EventLog(this.playback, send);

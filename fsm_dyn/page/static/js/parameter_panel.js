@@ -15,7 +15,7 @@ export class ParameterPanel {
   }
 
   toggle(open = this.box.hidden) {
-    if (!this.about || this.about.playback) return;
+    if (!this.about || this.about.playback) return; // of a finished run it is a tab
     this.box.hidden = !open;
     for (const id of ["guards", "log"]) $(id).inert = open; // covered by the panel
     $("setup-button").setAttribute("aria-expanded", open);
@@ -24,10 +24,12 @@ export class ParameterPanel {
   }
 
   model(model) {
+    const again = this.about?.playback && model.playback && this.about.name === model.name && this.rows.size; // a slider may be held
     this.about = model;
     $("setup-button").hidden = !!model.playback;
-    if (model.playback) this.box.hidden = true;
-    else this.build(model.setup);
+    if (model.playback) this.box.hidden = !model.setup;
+    if (again && model.setup) this.show(model.setup);
+    else if (model.setup) this.build(model.setup);
   }
 
   setup(message) {
@@ -42,7 +44,7 @@ export class ParameterPanel {
       ...this.about.graph.modes.map(({ name }) => el("option", { value: name, text: name })));
     modes.value = mode;
     const parts = [
-      ...(this.about.alone ? [] : [el("label", { class: "begins" }, "Initial mode", modes)]),
+      ...(this.about.alone || this.about.playback ? [] : [el("label", { class: "begins" }, "Initial mode", modes)]),
       el("p", { class: "note", id: "waiting", role: "status" }),
     ];
     if (drives.length) parts.push(el("h3", { text: "Inputs" }), ...drives.map((drive) => this.drive(drive)));

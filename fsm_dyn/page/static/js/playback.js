@@ -21,6 +21,7 @@ export class Playback {
   }
 
   model(model) {
+    const again = this.run && model.playback && this.about.name === model.name, { clock, playing } = this; // run again with other parameters
     this.run = model.playback ?? null;
     this.about = model;
     this.box.hidden = !this.run;
@@ -34,7 +35,8 @@ export class Playback {
     this.bands = story
       ? { begins: story.begins, colours: story.names.map((name) => story.fills[story.named[name]][0]) }
       : { begins: doubles(this.run.bands.begins), colours: Array.from(wholes(this.run.bands.modes), (mode) => model.graph.modes[mode]?.colour ?? "#bbb") };
-    this.clock = this.from;
+    this.clock = again ? Math.min(this.to, Math.max(this.from, clock)) : this.from;
+    if (again) this.play(playing);
     this.row = 0;
     setText($("playback-span"), `${short(this.from)} s`);
     setText($("playback-end"), `${short(this.to, 4)} s`);

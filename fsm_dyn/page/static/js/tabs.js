@@ -5,13 +5,14 @@ import { $ } from "./dom.js";
 export const TABS = ["story", "charts", "guards", "parameters"];
 
 export class Tabs {
-  constructor(onchange) {
-    Object.assign(this, { onchange, box: $("tabs"), buttons: new Map() });
+  constructor(send, onchange) {
+    Object.assign(this, { send, onchange, box: $("tabs"), buttons: new Map(), live: $("tab-live") });
     for (const name of TABS) {
       const button = $(`tab-${name}`);
       button.onclick = () => this.choose(name);
       this.buttons.set(name, button);
     }
+    this.live.onclick = () => this.chosen && send({ do: "live" });
     this.box.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!step) return;
@@ -26,9 +27,13 @@ export class Tabs {
   model(model) {
     const storied = !!model.story;
     document.body.classList.toggle("storied", storied);
-    this.box.hidden = !storied;
+    this.box.hidden = !storied && !model.offers_visits;
+    this.live.hidden = !(model.offers_visits || model.offers_live);
+    this.live.setAttribute("aria-selected", !storied);
+    for (const name of ["charts", "guards"]) this.buttons.get(name).hidden = !storied;
     this.buttons.get("parameters").hidden = !(model.playback && model.setup);
     if (!storied) {
+      this.buttons.get("story").setAttribute("aria-selected", false);
       for (const name of TABS) document.body.classList.remove(`tab-${name}`);
       this.chosen = null;
       this.onchange(null);
@@ -36,6 +41,10 @@ export class Tabs {
   }
 
   choose(name) {
+    if (!this.chosen && !document.body.classList.contains("storied")) {
+      this.send({ do: "visits" }); // of the live run: a finished run of the model
+      return;
+    }
     if (this.box.hidden || this.buttons.get(name).hidden) return;
     this.chosen = name;
     for (const [each, button] of this.buttons) {
