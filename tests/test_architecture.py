@@ -235,7 +235,7 @@ print(*sys.modules, sep="\\n")
 # connection that several constraints form.
 TAKEN_APART = {
     "fsm_dyn.programs.sources", "fsm_dyn.derive.unconstrained_system", "fsm_dyn.language.contact_forms",
-    "fsm_dyn.derive.printing", "fsm_dyn.runtime.abi_build", "fsm_dyn.derive.pin_forces",
+    "fsm_dyn.derive.printing", "fsm_dyn.runtime.abi_build", "fsm_dyn.derive.pin_connections",
     "fsm_dyn.language.check_requirements",
 }  # fmt: skip
 FILES = {".yaml", ".json", ".mcap", ".c", ".h"}

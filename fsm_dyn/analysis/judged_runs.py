@@ -20,6 +20,7 @@ from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.derive.elimination import Array
+from fsm_dyn.language.check_requirements import comparisons
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, names_in
 from fsm_dyn.language.expression_tree import Text
@@ -430,6 +431,8 @@ class RunsTogether(Runs):
             ).tolist()
         judge = Judge(self)
         known = {item.name: item for item in model.requirements}
+        if any(compared.quantity.is_impulse for name in requirements for compared in comparisons(known[name])):
+            return [None] * len(alone)  # impulses are found run by run
         found = {name: judge.judge(known[name]) for name in requirements}
         verdicts = {name: [VERDICTS[k] for k in item.verdicts.tolist()] for name, item in found.items()}
         margins = {name: item.margins.tolist() for name, item in found.items()}

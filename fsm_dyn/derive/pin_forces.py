@@ -9,41 +9,33 @@ of each connection (docs/theory.md, "Forces in connections").
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
-
-import msgspec
 
 from fsm_dyn.derive.constraint_rows import follow
 from fsm_dyn.derive.contact_geometry import ContactGeometry, ContactKinematics
 from fsm_dyn.derive.derivation import flow_of
 from fsm_dyn.derive.features import Primitive, Shapes
 from fsm_dyn.derive.kane import Kane, Loads
-from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Frames, Points, Space, Triple, Vector, apply, cross, inner
-from fsm_dyn.derive.segments import RigidSegment, Segmentation, TreeConnection
-from fsm_dyn.derive.speeds import Speeds, natural_motion, solve_speeds
+from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Frames, Points, Space, Triple, Vector, apply, cross
+from fsm_dyn.derive.segments import Segmentation
+from fsm_dyn.derive.speeds import Speeds, solve_speeds
 from fsm_dyn.derive.symbols import MechanismSymbols, build_system, inertias
-from fsm_dyn.derive.velocities import Motion, Rates, column
+from fsm_dyn.derive.velocities import Motion, Rates
 from fsm_dyn.language.contacts import FeatureContact
-from fsm_dyn.language.dimensions import words_of
-from fsm_dyn.language.elements import Frame, GravityLoad, Load, PositionConstraint, RotatedFrame
+from fsm_dyn.language.elements import Frame, Load, PositionConstraint, RotatedFrame
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.memory import layout_of
 from fsm_dyn.language.model import Mechanism, Point
 from fsm_dyn.language.shapes import SegmentShape, Shape
-from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
-from fsm_dyn.programs.pin_programs import PinInfo, PinPrograms
-from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import substitute, support, tangent
 
 Wrench: TypeAlias = tuple[Node, ...]  # force, then moment, components in N
 
 _AXES: Final = ("x", "y", "z", "turn x", "turn y", "turn z")
-_NAMES: Final = re.compile(r"[A-Za-z]\w*")
 
 
 # -- The displaced geometry ----------------------------------------------------------------------------------
@@ -294,12 +286,16 @@ class PinForces:
     mechanism : Mechanism
     rows : sequence of (str, str)
         Name and role of all constraint rows, in the order of the multipliers.
+    carried : mapping of str to str, optional
+        Parents of segments, where they are not those found.
     """
 
-    def __init__(self, mechanism: Mechanism, rows: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, mechanism: Mechanism, rows: Sequence[tuple[str, str]], carried: Mapping[str, str] | None = None
+    ) -> None:
         self.system = build_system(mechanism)
         self.mechanism = self.system.mechanism
-        self.parts = Segmentation(self.system)
+        self.parts = Segmentation(self.system, carried)
         self.speeds = solve_speeds(self.system)
         self.geometry = DisplacedGeometry(self.system, self.parts, self.speeds)
         graph = self.system.graph
@@ -405,17 +401,35 @@ class PinForces:
         if frame is None or tensor is None:
             return (zero, zero, zero)
         R = self.system.frames.rotation(NEWTONIAN, frame)
+        x, y, z = tangent(apply(R, apply(tensor, self._spin(frame, flow))), full)
+        return (x, y, z)
+
+    def _spin(self, frame: str, flow: Mapping[Node, Node]) -> Triple:
+        """Return the angular velocity of a frame, components in it."""
+        R = self.system.frames.rotation(NEWTONIAN, frame)
         rates = tangent([node for row in R for node in row], flow)
         R_dot = (tuple(rates[0:3]), tuple(rates[3:6]), tuple(rates[6:9]))
 
         def entry(i: int, j: int) -> Node:
             return R[0][i] * R_dot[0][j] + R[1][i] * R_dot[1][j] + R[2][i] * R_dot[2][j]
 
-        spin = (entry(2, 1), entry(0, 2), entry(1, 0))
         reduce = self.system.reducer.reduce
-        momentum = apply(tensor, (reduce(spin[0]), reduce(spin[1]), reduce(spin[2])))
-        x, y, z = tangent(apply(R, momentum), full)
-        return (x, y, z)
+        return (reduce(entry(2, 1)), reduce(entry(0, 2)), reduce(entry(1, 0)))
+
+    def twist(self, segment: str, place: Triple) -> Wrench:
+        """Return the velocity of the point of a segment at a place, and its angular velocity, components in N."""
+        zero = self.system.graph.zero
+        if segment == NEWTONIAN:
+            return (zero,) * 6
+        known = self.parts.segments[segment]
+        center = self.position(known.center)
+        velocity = tangent(center, self._flow)
+        if known.frame is None:
+            return (*velocity, zero, zero, zero)
+        turn = self.system.frames.rotation(NEWTONIAN, known.frame)
+        spin = apply(turn, self._spin(known.frame, self._flow))
+        added = cross(spin, (place[0] - center[0], place[1] - center[1], place[2] - center[2]))
+        return (*(a + b for a, b in zip(velocity, added, strict=True)), *spin)
 
     def position(self, point: str) -> Triple:
         """Return the position of a point, components in N."""
@@ -447,7 +461,7 @@ class PinForces:
         for name in reversed(self.parts.outward):
             parent = self.parts.parents[name]
             if parent != NEWTONIAN:
-                totals[parent] = _sum(totals[parent], self._shifted(totals[name], name, parent))
+                totals[parent] = sum_of(totals[parent], self._shifted(totals[name], name, parent))
         return totals
 
     def _shifted(self, wrench: Wrench, child: str, parent: str) -> Wrench:
@@ -465,270 +479,6 @@ def _less(total: Mapping[str, Wrench], taken: Mapping[str, Wrench]) -> dict[str,
     }
 
 
-def _sum(a: Wrench, b: Wrench) -> Wrench:
+def sum_of(a: Wrench, b: Wrench) -> Wrench:
+    """Return the sum of two wrenches about one place."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
-
-
-# -- Connections by name, and their programs -----------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _RowGroup:
-    """Rows between the same two segments."""
-
-    name: str
-    is_contact: bool
-    parent: str
-    child: str
-    rows: tuple[int, ...]
-
-
-class PinBuilder:
-    """Joins rows to connections, and makes programs of all.
-
-    Parameters
-    ----------
-    forces : PinForces
-    """
-
-    def __init__(self, forces: PinForces) -> None:
-        self._forces, self._parts, self._system = forces, forces.parts, forces.system
-        self._mechanism = forces.mechanism
-        self._pins: list[PinInfo] = []
-        self._wrenches: list[Wrench] = []
-        self._places: list[Triple] = []
-        self._twists: list[Wrench] = []
-
-    def programs(self) -> PinPrograms:
-        """Return the programs."""
-        forces = self._forces
-        by_segment = forces.connections()
-        groups = self._groups()
-        self._add_tree(by_segment, groups)
-        for group in groups:
-            if not self._is_of_tree(group):
-                self._add_rows(group)
-        wrenches = [node for wrench in self._wrenches for node in wrench]
-        linear = dict(zip(forces.accelerations, forces.accelerations, strict=True))
-        linear |= dict(zip(forces.multipliers, forces.multipliers, strict=True))
-        jumps = tangent(wrenches, linear)
-        pushed = [self._pushed(item.impulses) for item in self._mechanism.transitions]
-        shares = [tangent(wrenches, {m: m.graph.one}) for m in forces.multipliers]
-        layout, n = forces.layout, len(self._pins)
-        return PinPrograms(
-            self._pins,
-            Program.from_nodes(layout, {"wrench": _table(wrenches, n), "place": self._places, "freedom": self._twists}),
-            Program.from_nodes(layout, {"impulse": _table(jumps, n), "pushed": [_table(nodes, n) for nodes in pushed]}),
-            Program.from_nodes(layout, {"share": [_table(nodes, n) for nodes in shares]}),
-            [row.name for row in forces.rows if not row.segments and row.role != "kinematic"],
-            [load.name for load in self._mechanism.loads if self._is_placeless(load)],
-        )
-
-    def _is_placeless(self, load: Load) -> bool:
-        return not isinstance(load, GravityLoad) and not self._forces.load_effects([load])[0]
-
-    def _pushed(self, loads: Sequence[Load]) -> list[Node]:
-        zero = self._system.graph.zero
-        by_segment = self._forces.pushed(loads) if loads else {}
-        nothing = (zero,) * 6
-        tree = [pin.kind not in ("rows", "contact") for pin in self._pins]
-        return [
-            node
-            for pin, is_tree in zip(self._pins, tree, strict=True)
-            for node in (by_segment.get(pin.child, nothing) if is_tree else nothing)
-        ]
-
-    # -- the tree ------------------------------------------------------------------------------------------
-
-    def _add_tree(self, by_segment: Mapping[str, Wrench], groups: Sequence[_RowGroup]) -> None:
-        for connection in self._parts.connections.values():
-            joined = [g for g in groups if self._is_of_tree(g) and g.child == connection.child]
-            rows = tuple(r for group in joined for r in group.rows)
-            if connection.kind == "free" and not rows:
-                continue
-            wrench = by_segment[connection.child]
-            for r in rows:
-                effect = self._forces.rows[r].segments.get(connection.child)
-                if effect is not None:
-                    wrench = _sum(wrench, tuple(self._forces.multipliers[r] * node for node in effect))
-            twists = [] if connection.kind == "free" else self._freedoms(connection)
-            first = len(self._twists)
-            self._twists += twists
-            info = PinInfo(
-                connection.name if not joined else joined[0].name,
-                "rows" if connection.kind == "free" else connection.kind,
-                connection.parent,
-                connection.child,
-                connection.at,
-                self._frames(connection.parent, connection.child),
-                rows,
-                tuple(range(first, first + len(twists))),
-            )
-            self._add(info, wrench, self._forces.position(connection.at))
-
-    def _is_of_tree(self, group: _RowGroup) -> bool:
-        """Whether rows belong to a joint by which a segment hangs on its parent in the tree too."""
-        joint = self._mechanism.joints.get(group.name)
-        return (
-            joint is not None
-            and bool(joint.origin and joint.coordinates)
-            and group.parent == self._parts.parents[group.child]
-            and self._parts.frame_owner.get(joint.child) == group.child
-        )
-
-    def _freedoms(self, connection: TreeConnection) -> list[Wrench]:
-        """Return unit twists, about its place, of the motions permitted by a connection."""
-        motion, system = natural_motion(self._system), self._system
-        segments, zero = self._parts.segments, self._system.graph.zero
-        child, parent = segments[connection.child], segments.get(connection.parent)
-        found = []
-        for k in connection.freedoms:
-            mine = self._twist(motion, child, connection.at, k)
-            its = (zero,) * 6 if parent is None else self._twist(motion, parent, connection.at, k)
-            twist = tuple(system.reducer.reduce(a - b) for a, b in zip(mine, its, strict=True))
-            if child.frame is None:
-                twist = (*twist[:3], zero, zero, zero)
-            turns = any(not node.is_zero for node in twist[3:])
-            square = system.reducer.reduce(sum((n * n for n in (twist[3:] if turns else twist[:3])), zero))
-            length = functions.sqrt(square)
-            found.append(tuple(node / length for node in twist))
-        return found
-
-    def _twist(self, motion: Motion, segment: RigidSegment, at: str, k: int) -> Wrench:
-        space, points, zero = self._system.space, self._system.points, self._system.graph.zero
-        center = space.resolve(column(motion.velocity(segment.center), k), NEWTONIAN)
-        if segment.frame is None:
-            return (*center, zero, zero, zero)
-        spin = space.resolve(space.vector(segment.frame, motion.spin(segment.frame)[k]), NEWTONIAN)
-        arm = space.resolve(points.position(at, segment.center), NEWTONIAN)
-        added = cross(spin, arm)
-        return (*(a + b for a, b in zip(center, added, strict=True)), *spin)
-
-    # -- rows ----------------------------------------------------------------------------------------------
-
-    def _groups(self) -> list[_RowGroup]:
-        keys: dict[tuple[str, bool], list[int]] = {}
-        names = self._stems()
-        for number, row in enumerate(self._forces.rows):
-            if row.segments:
-                constraint = self._mechanism.constraints.get(row.name)
-                name = row.name if constraint is None else constraint.joint or names.get(row.name, row.name)
-                keys.setdefault((name, constraint is None), []).append(number)
-        found = []
-        for (name, is_contact), rows in keys.items():
-            touched = {segment: None for r in rows for segment in self._forces.rows[r].segments}
-            order = [s for s in self._parts.outward if s in touched]
-            joint = self._mechanism.joints.get(name)
-            child = None if joint is None else self._parts.frame_owner.get(joint.child)
-            if len(order) > 2:
-                found += [_RowGroup(f"{name}.{s}", is_contact, "", s, tuple(rows)) for s in order]
-                continue
-            child = child if child in order else order[-1]
-            others = [s for s in order if s != child]
-            found.append(_RowGroup(name, is_contact, others[0] if others else NEWTONIAN, child, tuple(rows)))
-        return found
-
-    def _stems(self) -> dict[str, str]:
-        """Return the common beginning, before the last underscore, of constraints between the same segments."""
-        stems: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for row in self._forces.rows:
-            constraint = self._mechanism.constraints.get(row.name)
-            if constraint is not None and not constraint.joint and "_" in row.name:
-                stems.setdefault((row.name.rsplit("_", 1)[0], tuple(row.segments)), []).append(row.name)
-        return {name: stem for (stem, _), names in stems.items() if len(set(names)) > 1 for name in names}
-
-    def _add_rows(self, group: _RowGroup) -> None:
-        graph, forces = self._system.graph, self._forces
-        total: Wrench = (graph.zero,) * 6
-        for r in group.rows:
-            effect = forces.rows[r].segments.get(group.child)
-            if effect is not None:
-                total = _sum(total, tuple(forces.multipliers[r] * node for node in effect))
-        rubs = group.is_contact and len(group.rows) > 1  # two lines of force determine where they meet
-        at = "" if rubs else self._point(group)
-        base = forces.position(self._parts.places[group.child])
-        place = forces.position(at) if at else self._line(group, base)
-        arm = [base[k] - place[k] for k in range(3)]
-        x, y, z = cross((arm[0], arm[1], arm[2]), (total[0], total[1], total[2]))
-        wrench = (*total[:3], total[3] + x, total[4] + y, total[5] + z)
-        info = PinInfo(
-            group.name, "contact" if group.is_contact else "rows", group.parent, group.child, at,
-            self._frames(group.parent, group.child), group.rows,
-        )  # fmt: skip
-        self._add(info, wrench, place)
-
-    def _point(self, group: _RowGroup) -> str:
-        """Return the point of the child for the rows: of the joint, else the first one they name; or none."""
-        joint = self._mechanism.joints.get(group.name)
-        if joint is not None and joint.at:
-            return joint.at[-1]
-        named: list[str] = []
-        for r in group.rows:
-            name = self._forces.rows[r].name
-            item = self._mechanism.constraints.get(name) or self._mechanism.contacts[name]
-            if isinstance(item, FeatureContact):
-                continue
-            for text in words_of(item):
-                named += list(_NAMES.findall(str(text)))
-        known = self._system.points.names
-        return next((name for name in named if name in known and self._parts.owns(group.child, name)), "")
-
-    def _line(self, group: _RowGroup, base: Triple) -> Triple:
-        """Return the place of a contact: the intersection of the lines of its normal force and its friction.
-
-        Without friction it is the point of the normal's line nearest to the place of the child.
-        """
-        effects = [self._forces.rows[r].segments.get(group.child) for r in group.rows]
-        lines = [e for e in effects if e is not None and any(not node.is_zero for node in e[:3])]
-        if not lines:
-            return base
-        d, m = _halves(lines[0])
-        square = inner(d, d)
-        foot = cross(d, m)
-        foot = (foot[0] / square, foot[1] / square, foot[2] / square)
-        if len(lines) > 1:
-            t, moment = _halves(lines[1])
-            normal, known = cross(d, t), cross(foot, t)
-            along = inner((moment[0] - known[0], moment[1] - known[1], moment[2] - known[2]), normal)
-            along = along / inner(normal, normal)
-            foot = (foot[0] + along * d[0], foot[1] + along * d[1], foot[2] + along * d[2])
-        return (base[0] + foot[0], base[1] + foot[1], base[2] + foot[2])
-
-    # -- all -----------------------------------------------------------------------------------------------
-
-    def _add(self, info: PinInfo, wrench: Wrench, place: Triple) -> None:
-        taken = {pin.name for pin in self._pins}
-        if info.name in taken:
-            info = msgspec.structs.replace(info, name=f"{info.name}_{info.child}")
-        self._pins.append(info)
-        self._wrenches.append(wrench)
-        self._places.append(place)
-
-    def _frames(self, parent: str, child: str) -> tuple[str, str]:
-        segments = self._parts.segments
-        frames = [segments[name].frame if name in segments else None for name in (parent, child)]
-        return (frames[0] or NEWTONIAN, frames[1] or NEWTONIAN)
-
-
-def derive_pins(mechanism: Mechanism, rows: Sequence[tuple[str, str]]) -> PinPrograms:
-    """Derive the programs of the forces in all connections.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-    rows : sequence of (str, str)
-        Name and role of all constraint rows, in the order of the multipliers.
-
-    Returns
-    -------
-    PinPrograms
-    """
-    return PinBuilder(PinForces(mechanism, rows)).programs()
-
-
-def _halves(wrench: Wrench) -> tuple[Triple, Triple]:
-    return (wrench[0], wrench[1], wrench[2]), (wrench[3], wrench[4], wrench[5])
-
-
-def _table(nodes: Sequence[Node], n: int) -> list[list[Node]]:
-    return [list(nodes[6 * i : 6 * i + 6]) for i in range(n)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -15,6 +15,7 @@ from fsm_dyn.derive.speeds import SEED, natural_motion
 from fsm_dyn.derive.symbols import MechanismSymbols
 from fsm_dyn.language.elements import HelicalJoint, Joint
 from fsm_dyn.language.model import Body
+from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.values import flat_values
 from fsm_dyn.programs.traversal import evaluate, support
 
@@ -81,10 +82,13 @@ class Segmentation:
     Parameters
     ----------
     system : MechanismSymbols
+    carried : mapping of str to str, optional
+        Parents of segments, where they are not those found.
     """
 
-    def __init__(self, system: MechanismSymbols) -> None:
+    def __init__(self, system: MechanismSymbols, carried: Mapping[str, str] | None = None) -> None:
         self.system = system
+        self._carried = carried or {}
         self._motions = _SampledMotions(system)
         self.is_planar = self._motions.is_planar
         self.segments = self._found_segments()
@@ -95,12 +99,36 @@ class Segmentation:
         links = {name: self._link(segment) for name, segment in self.segments.items()}
         self.parents = {name: parent for name, (parent, _) in links.items()}
         self.places = {name: at for name, (_, at) in links.items()}
+        self._owned: dict[str, str] = {}
+        for entry in system.mechanism.pins.values():
+            child = self.child_of(entry)
+            if child is not None:
+                self._owned |= dict.fromkeys(entry.owns, child)
+                if entry.at:
+                    self.places[child] = entry.at
         self.owner = {name: self._owner(name) for name in names}
         self.connections = {name: self._connection(segment) for name, segment in self.segments.items()}
 
     def owns(self, segment: str, point: str) -> bool:
         """Whether a point moves as one of a segment, which others may own too."""
         return segment in self._owners[point]
+
+    def segment_of(self, name: str) -> str:
+        """Return the segment of a frame or body, or ``N``."""
+        with_body = (s.name for s in self.segments.values() if name in s.bodies)
+        return self.frame_owner.get(name) or next(with_body, name)
+
+    def child_of(self, entry: PinEntry) -> str | None:
+        """Return the segment whose connection with its parent an entry of ``pins`` is about, if it is one."""
+        if entry.between is not None:
+            parent, child = (self.segment_of(name) for name in entry.between)
+            return child if self.parents.get(child) == parent else None
+        joint = self.system.mechanism.joints.get(entry.name)
+        if joint is not None:
+            child = self.frame_owner.get(joint.child) or ""
+            return child if child in self.segments and self._joint(self.segments[child]) is joint else None
+        named = (child for child, parent in self.parents.items() if f"{parent}_{child}" == entry.name)
+        return next(named, None)
 
     @cached_property
     def outward(self) -> tuple[str, ...]:
@@ -163,6 +191,8 @@ class Segmentation:
     def _owner(self, point: str) -> str | None:
         """Return whose a point is: of several owners the joint's child, that of the last arm, N, or their parent."""
         owners = self._owners[point]
+        if point in self._owned:
+            return self._owned[point]
         if len(owners) < 2:
             return owners[0] if owners else None
         for joint in self.system.mechanism.joints.values():
@@ -180,7 +210,9 @@ class Segmentation:
     def _link(self, segment: RigidSegment) -> tuple[str, str]:
         """Return the parent of a segment, and the carried point of the segment."""
         chain = self.system.points.chain(segment.center)
-        at, parent = segment.center, NEWTONIAN
+        at, parent = segment.center, self._carried.get(segment.name, NEWTONIAN)
+        if segment.name in self._carried:
+            return parent, next((name for name in chain if segment.name in self._owners[name]), at)
         joint = self._joint(segment)
         if joint is not None and joint.origin in self._owners and segment.name in self._owners[joint.origin]:
             carrier = self._carrier(joint.parent)
@@ -280,6 +312,8 @@ class Segmentation:
         if joint is not None and not joint.is_freed:
             twist = self._without_hidden(twist, joint)
         name = joint.name if joint is not None and not joint.is_freed else f"{parent}_{segment.name}"
+        if segment.name in self._carried:  # not by its joint, which is with another
+            name = f"{parent}_{segment.name}"
         slides, turns, freedoms = _rank(twist[:, :3]), _rank(twist[:, 3:]), _rank(twist)
         full = (2 if self.is_planar else 3) + (0 if segment.frame is None else 1 if self.is_planar else 3)
         kind = _kind(slides, turns, freedoms, full)

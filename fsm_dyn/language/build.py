@@ -41,6 +41,7 @@ from fsm_dyn.language.keyed import exactly_one, keys_of, only_with
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Coordinate, Mechanism, ModelSettings, Parameter
 from fsm_dyn.language.ports import Port
+from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.rewriting import reattached, substituted, substituted_points, with_accelerations, with_kinks
 from fsm_dyn.language.shapes import Shape
 from fsm_dyn.language.yaml import LocatedStr, where_of
@@ -340,7 +341,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         ports=form.ports,
         initial=form.initial,
         outputs=form.outputs,
-        requirements=form.requirements,
+        pins=form.pins,
+        requirements=_requirements(form),
         names=form.names,
         phases=form.phases,
         view=form.view,
@@ -354,6 +356,12 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     mechanism = with_kinks(with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism))
     ends = range_transitions(mechanism.coordinates)
     return replace(mechanism, transitions=(*mechanism.transitions, *ends)) if ends else mechanism
+
+
+def _requirements(form: MechanismForm) -> dict[str, Requirement]:
+    """Return the requirements of a file, after the limits of connections as such."""
+    limits = {item.name: item for entry in form.pins.values() for item in entry.requirements}
+    return {**limits, **form.requirements}
 
 
 def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:

@@ -245,8 +245,8 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
         UnitCheck(coordinate, scopes, coordinates).check()
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
-    for port in mechanism.ports.values():
-        UnitCheck(port, scopes, coordinates).check()
+    for entry in (*mechanism.ports.values(), *mechanism.pins.values()):
+        UnitCheck(entry, scopes, coordinates).check()
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
         expression_type(text, constant, f"the initial value of {name!r}", [wanted])

@@ -68,8 +68,8 @@ class References:
         self._modes()
         for transition in m.transitions:
             self._transition(transition)
-        for port in m.ports.values():
-            check_references(port, self._reference)
+        for entry in (*m.ports.values(), *m.pins.values()):
+            check_references(entry, self._reference)
         self._initial()
         for name, outlines in m.view.items():
             if name != CORDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError, PhaseWarning, did_you_mean, warn_caller
@@ -12,6 +13,7 @@ from fsm_dyn.language.dimensions import Declaration, Scope, declarations, expres
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.phases import Conjunction, RunPhase, phase_named, unreachable
+from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import (
     Always,
     Condition,
@@ -69,6 +71,8 @@ def check_requirements(
     ModelError
         At the first requirement or phase with such a defect, with its place.
     """
+    for entry in mechanism.pins.values():
+        _check_pin(entry, mechanism)
     if not mechanism.requirements and not mechanism.phases:
         return
     scope = parameter_scope(mechanism, known, units)
@@ -117,8 +121,9 @@ def contacts_named(mechanism: Mechanism, name: str) -> tuple[str, ...]:
 def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: Mapping[str, Dimension]) -> Dimension:
     """Return the dimension of a quantity; a contact's force by its power with the rate of the gap or with the slip."""
     if quantity.connection:
-        turning = quantity.name.rsplit(".", 1)[1].startswith("torque")
-        return multiply(FORCE, LENGTH) if turning else FORCE
+        if quantity.is_impulse:
+            return multiply(FORCE, TIME)
+        return multiply(FORCE, LENGTH) if quantity.name.rsplit(".", 1)[1].startswith("torque") else FORCE
     if not quantity.part:
         return dimensions.get(quantity.name, DIMENSIONLESS)
     contact = mechanism.contacts[contacts_named(mechanism, quantity.name)[0]]
@@ -140,6 +145,7 @@ def _check(requirement: Requirement, mechanism: Mechanism, dimensions: Mapping[s
     what, where = f"requirement {str(requirement.name)!r}", requirement.where
     for compared in comparisons(requirement):
         _quantity(mechanism, compared.quantity, what, where)
+        _check_impulse(requirement, compared, what)
         _constant(compared.bound, scope, what, dimension_of(mechanism, compared.quantity, dimensions))
     match requirement.claim:
         case Always(condition=condition, during=during):
@@ -155,6 +161,17 @@ def _check(requirement: Requirement, mechanism: Mechanism, dimensions: Mapping[s
         case Count(event=event, bound=bound):
             _state(mechanism, event, what, where)
             _constant(bound, scope, what, DIMENSIONLESS)
+
+
+def _check_impulse(requirement: Requirement, compared: QuantityComparison, what: str) -> None:
+    """Refuse claims about impulses at other times than those of transitions."""
+    claim = requirement.claim
+    largest = isinstance(claim, Extreme) and claim.function == "peak"
+    if compared.quantity.is_impulse and not largest:
+        raise ModelError(
+            f"{what}: an impulse has a value at transitions alone", requirement.where, found=requirement.formula,
+            allowed=f"peak({compared.quantity.name}) < VALUE",
+        )  # fmt: skip
 
 
 def _constant(text: Text, scope: Scope, what: str, dimension: Dimension) -> None:
@@ -176,12 +193,27 @@ def _quantity(mechanism: Mechanism, quantity: MeasuredQuantity, what: str, where
     _known(quantity.name, quantities, "a coordinate, speed, input, memory or output", what, where)
 
 
+def _check_pin(entry: PinEntry, mechanism: Mechanism) -> None:
+    """Check the names of an entry of ``pins`` that no single section holds."""
+    what, where = entry.label, entry.where
+    segments = {str(name): name for name in ("N", *mechanism.frames, *mechanism.bodies)}
+    if entry.between is None:
+        _known(entry.name, _connections(replace(mechanism, pins={})), "a connection", what, where)
+    elif entry.between[0] == entry.between[1]:
+        raise ModelError(f"{what} is between a segment and itself", where, found=entry.between[0])
+    for name in entry.between or ():
+        _known(name, segments, "a frame or body", what, where_of(name))
+    points = {str(name): name for name in ("O", *mechanism.points)}
+    for name in entry.owns:
+        _known(name, points, "a point", what, where_of(name))
+
+
 def _connections(mechanism: Mechanism) -> dict[str, str]:
     """Return possible names of connections; the derivation of their forces decides which exist."""
     moving = [*mechanism.frames, *mechanism.bodies]
     pairs = [f"{parent}_{child}" for parent in ("N", *moving) for child in moving if parent != child]
     stems = [name.rsplit("_", 1)[0] for name in mechanism.constraints]
-    names = (*mechanism.joints, *mechanism.contacts, *mechanism.constraints, *stems, *pairs)
+    names = (*mechanism.pins, *mechanism.joints, *mechanism.contacts, *mechanism.constraints, *stems, *pairs)
     return {str(name): str(name) for name in names}
 
 

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 # Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
-_LEFT_OUT = frozenset({"where", "written", "digest", "text", "variants", "coupled_ports", "names", "phases"})
+_LEFT_OUT = frozenset({"where", "written", "digest", "text", "variants", "coupled_ports", "names", "phases", "pins"})
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -54,7 +54,7 @@ def digest(mechanism: Mechanism) -> str:
     Comments, places, quotes, spaces in expressions, and the order of keys without meaning do not change it.  The order
     of coordinates, speeds, parameters, inputs, contacts and transitions does: it is the order of columns and of
     priorities.  Names of parts and phases change neither equations nor runs; phases count
-    where a requirement names one, as its verdict depends on them.
+    where a requirement names one, as its verdict depends on them, and connections where there are entries of ``pins``.
 
     Parameters
     ----------
@@ -64,6 +64,8 @@ def digest(mechanism: Mechanism) -> str:
     content = _canonical(mechanism, "")
     if judged_phases(mechanism):
         content.append(["phases", _canonical(mechanism.phases, "")])
+    if mechanism.pins:
+        content.append(["pins", _canonical(mechanism.pins, "")])
     canonical = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(f"fsm_dyn model 1\n{canonical}".encode()).hexdigest()
 

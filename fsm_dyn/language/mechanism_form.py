@@ -60,6 +60,7 @@ from fsm_dyn.language.model import (
 from fsm_dyn.language.numerics import ModelTolerances
 from fsm_dyn.language.phase_forms import NAMES, PHASES
 from fsm_dyn.language.phases import PartName, RunPhase
+from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.ports import Controller, Port
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
@@ -257,7 +258,7 @@ class MechanismForm(ModelSettings):
         "fsm_dyn", "name", "summary", "source", "parameters", "coordinates", "frames", "points", "bodies", "joints",
         "joint_coordinates", "speeds", "constraints", "shapes", "contacts", "inputs", "schedule", "scenarios", "loads",
         "modes", "memory", "controllers", "transitions", "impacts", "on_inconsistent", "on_nonunique", "numerics",
-        "ports", "port_coupling", "initial", "outputs", "requirements", "names", "phases", "view", "use", "variants",
+        "ports", "port_coupling", "initial", "outputs", "pins", "requirements", "names", "phases", "view", "use", "variants",
     )  # fmt: skip
     hints: ClassVar[Mapping[str, str]] = {
         "drives": "the key is 'scenarios'",
@@ -332,6 +333,10 @@ class MechanismForm(ModelSettings):
     outputs: dict[str, Text] = key(
         section(EXPRESSION, "outputs", "outputs: {height: x + 0.1 m}"), "extra columns of a run", factory=dict
     )
+    pins: dict[str, PinEntry] = key(
+        _named(PinEntry, "pins", "pins: {knee: {between: [thigh, shank], outputs: force}}"), "connections",
+        factory=dict,
+    )  # fmt: skip
     requirements: Mapping[str, Requirement] = key(_REQUIREMENTS, "on runs", factory=dict)
     names: Mapping[str, PartName] = key(NAMES, "words for contacts, shapes and bodies", factory=dict)
     phases: Mapping[str, RunPhase] = key(PHASES, "of runs: the first true one applies", factory=dict)

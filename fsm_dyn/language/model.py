@@ -19,6 +19,7 @@ from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
 from fsm_dyn.language.keys import NOT_NEGATIVE, TEXT, UNIT, VALUE, key, leaf, list_of, one_of, part, reference
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import PartName, RunPhase
+from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.ports import Controller, Port
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
@@ -297,6 +298,7 @@ class Mechanism(ModelSettings):
     coupled_ports: tuple[CoupledPort, ...] = ()  # if their couplers are parts of the mechanism
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
+    pins: Mapping[str, PinEntry] = field(default_factory=dict)  # what is stated and asked of connections
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
     names: Mapping[str, PartName] = field(default_factory=dict)  # words of contacts, shapes and bodies
     phases: Mapping[str, RunPhase] = field(default_factory=dict)  # of runs, the first true one applies

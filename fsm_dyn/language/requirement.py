@@ -16,8 +16,9 @@ from fsm_dyn.language.laws import LAWS
 
 EXTREMES = ("peak", "trough", "final")
 PARTS = ("normal", "friction")
+IMPULSE = "impulse"  # at transitions
 PIN_PARTS = (
-    "force", "force_x", "force_y", "force_z", "torque", "torque_x", "torque_y", "torque_z",
+    "force", "force_x", "force_y", "force_z", "torque", "torque_x", "torque_y", "torque_z", IMPULSE,
 )  # fmt: skip
 _EVENTS = frozenset(word for law in LAWS for word in law.words)
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
@@ -45,6 +46,11 @@ class MeasuredQuantity:
     def connection(self) -> str:
         """The connection of which it is a force or torque, if it is one."""
         return self.name.split(".")[1] if self.name.startswith("pin.") else ""
+
+    @property
+    def is_impulse(self) -> bool:
+        """Whether it is the impulse of a connection, which has a value at transitions alone."""
+        return bool(self.connection) and self.name.endswith(f".{IMPULSE}")
 
     def __str__(self) -> str:
         text = f"{self.name}.{self.part}" if self.part else self.name

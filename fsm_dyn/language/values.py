@@ -24,6 +24,7 @@ from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, evalu
 from fsm_dyn.language.expression_tree import Index, Name, Number, Text, fold, walk
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.model import Mechanism, Parameter
+from fsm_dyn.language.pins import DRIVE, listed_outputs
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension, dimension_text
 
 # -- Values in addition to the model file --------------------------------------------------------------------
@@ -327,7 +328,12 @@ def units(mechanism: Mechanism) -> dict[str, str]:
     found: dict[str, Dimension] = check_expressions(mechanism, declarations(mechanism), True)
     written = {c.name: c.unit for c in (*mechanism.coordinates.values(),) if c.unit}
     written |= {i.name: i.unit for i in mechanism.inputs.values() if i.unit}
-    return {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
+    found_units = {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
+    for names in listed_outputs(mechanism.pins):
+        quantity = names[1].rsplit(".", 1)[1]
+        if quantity != DRIVE:  # its unit is that of the joint
+            found_units |= dict.fromkeys(names, "N*m" if quantity.startswith("torque") else "N")
+    return found_units
 
 
 # -- Parameters of many runs ---------------------------------------------------------------------------------

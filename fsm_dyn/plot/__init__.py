@@ -7,6 +7,7 @@ before a picture is asked for.
 from fsm_dyn.plot.animation import animation, film_strip
 from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.forces import energy, forces, guards
+from fsm_dyn.plot.loads import loads
 from fsm_dyn.plot.motion import motion, outcome, thumbnail
 from fsm_dyn.plot.run_graph import run_graph
 from fsm_dyn.plot.score import score
@@ -21,6 +22,7 @@ __all__ = [
     "film_strip",
     "forces",
     "guards",
+    "loads",
     "modes",
     "motion",
     "outcome",

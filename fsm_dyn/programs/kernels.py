@@ -32,7 +32,7 @@ from fsm_dyn.programs.graph import gc_paused
 from fsm_dyn.programs.llvm import CALLED, module_text
 from fsm_dyn.programs.program import Array, Program
 from fsm_dyn.programs.sources import share_angles
-from fsm_dyn.runtime.library import address
+from fsm_dyn.runtime.library import address, evaluate_rows, matrix
 
 # -- Disk cache of machine code, in a directory of the user --------------------------------------------------
 #
@@ -338,6 +338,27 @@ class Kernel:
         out = np.empty(self.program.size)
         self._function(t, state.ctypes.data, context.ctypes.data, out.ctypes.data)
         return out
+
+    def rows(self, t: Array, x: Array, c: Array) -> dict[str, Array]:
+        """Return the outputs at rows by name, each of shape (n, *shape); a row has the same bits among any others.
+
+        Parameters
+        ----------
+        t, x, c : ndarray, shapes (n,), (n, n_x) and (n, n_c)
+            Times (s), states and contexts.
+        """
+        times, states, context = (np.ascontiguousarray(part, dtype=np.float64) for part in (t, x, c))
+        layout, out = self.program.layout, np.empty((len(times), self.program.size))
+        for name, array, length in (("x", states, layout.n_x), ("c", context, layout.n_c)):
+            if array.shape != (len(times), length):
+                raise InputError(
+                    f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"({len(times)}, {length})"
+                )
+        evaluate_rows(self.address, times.ctypes.data, matrix(states), matrix(context), matrix(out))
+        return {
+            name: out[:, self.program.slices[name]].reshape(len(times), *shape)
+            for name, shape in self.program.outputs.items()
+        }
 
     def outputs(self, t: float, x: npt.ArrayLike, c: npt.ArrayLike) -> dict[str, Array]:
         """Return the outputs of one state by name, each in its shape."""

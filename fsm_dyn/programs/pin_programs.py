@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
 
 from fsm_dyn.core.files import decode, encode
+from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.programs.program import Program, StoredProgram
 
-FORMAT: Final = "fsm_dyn pins 1"
+FORMAT: Final = "fsm_dyn pins 2"
 
 
 class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +62,9 @@ class PinPrograms:
         ``pushed`` (n_transitions, n_pins, 6): additions by impulses of user-defined transitions.
     share : Program
         Gives ``share`` (n_rows, n_pins, 6): addition by a unit multiplier.
+    slip : Program
+        Gives ``slip`` (n_pins, 6): velocity (m/s) and angular velocity (rad/s) of the child against the parent at the
+        place.
     placeless_rows, placeless_loads : tuple of str
         Rows and loads written in coordinates: they have no place, and are a part of the drive of the connections.
     """
@@ -70,12 +75,18 @@ class PinPrograms:
         program: Program,
         impulse: Program,
         share: Program,
+        slip: Program,
         placeless_rows: Sequence[str],
         placeless_loads: Sequence[str],
     ) -> None:
         self.pins = tuple(pins)
-        self.program, self.impulse, self.share = program, impulse, share
+        self.program, self.impulse, self.share, self.slip = program, impulse, share, slip
         self.placeless_rows, self.placeless_loads = tuple(placeless_rows), tuple(placeless_loads)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Machine code of ``program``, for many rows."""
+        return compile_programs([self.program])[0]
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""
@@ -83,7 +94,7 @@ class PinPrograms:
             {
                 "format": FORMAT,
                 "pins": [msgspec.to_builtins(pin) for pin in self.pins],
-                "programs": [p.to_data() for p in (self.program, self.impulse, self.share)],
+                "programs": [p.to_data() for p in (self.program, self.impulse, self.share, self.slip)],
                 "placeless": [list(self.placeless_rows), list(self.placeless_loads)],
             }
         )
@@ -92,12 +103,12 @@ class PinPrograms:
     def from_bytes(cls, data: bytes) -> PinPrograms:
         """Return the programs from their stored form; raise InputError if that is inconsistent."""
         stored = decode(data, _StoredPins, "kept programs of pins")
-        first, second, third = (Program.from_stored(program) for program in stored.programs)
-        return cls(stored.pins, first, second, third, *stored.placeless)
+        main, impulse, share, slip = (Program.from_stored(program) for program in stored.programs)
+        return cls(stored.pins, main, impulse, share, slip, *stored.placeless)
 
 
 class _StoredPins(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str
     pins: tuple[PinInfo, ...]
-    programs: tuple[StoredProgram, StoredProgram, StoredProgram]
+    programs: tuple[StoredProgram, StoredProgram, StoredProgram, StoredProgram]
     placeless: tuple[tuple[str, ...], tuple[str, ...]]

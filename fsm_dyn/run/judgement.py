@@ -199,6 +199,8 @@ class Judge:
                 return self._eventually(compared, before)
             case Eventually(condition=condition, before=before) if not isinstance(condition, QuantityComparison):
                 return self._reached(condition, before)
+            case Extreme(comparison=compared) if compared.quantity.is_impulse:
+                return self._largest_impulse(compared)
             case Extreme(function=function, comparison=compared):
                 return self._extreme(function, compared)
             case NeverTwice(event=event, within=within):
@@ -307,6 +309,17 @@ class Judge:
         margin, time = self._greatest_margin(compared, self.steps, np.full(self.count, math.inf))
         met = self._satisfied(compared, margin, time)
         return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
+
+    def _largest_impulse(self, compared: QuantityComparison) -> Findings:
+        value, time = np.zeros(self.count), self.none.copy()
+        for k, (times, sizes) in enumerate(self.runs.pin_impulses(compared.quantity.connection)):
+            if len(sizes):
+                value[k], time[k] = sizes.max(), times[int(sizes.argmax())]
+        margin = self._sign(compared) * (value - self.number(compared.bound))
+        satisfied = _COMPARED[compared.op](value, self.number(compared.bound))
+        if compared.op in (">", ">="):
+            return Findings(np.where(satisfied, _MET, self._if_complete(satisfied)), margin, time)
+        return Findings(self._unless_failed(satisfied), margin, time)
 
     def _never_twice(self, event: Event, within: FloatArray) -> Findings:
         margin, time = np.full(self.count, math.inf), self.none.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -28,6 +28,8 @@ _QUANTITIES: Final = {
     **{f"force_{axis}": ("force", i, "N") for i, axis in enumerate("xyz")},
     **{f"torque_{axis}": ("torque", i, "N m") for i, axis in enumerate("xyz")},
 }
+_KEPT: Final = 32  # mechanisms whose programs stay in memory
+_known: dict[str, PinPrograms] = {}
 _DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
 _NOTHING: Final = 1e-9  # part of the largest, below which a component does not depend on how redundant rows share
 
@@ -110,21 +112,30 @@ def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: b
     cache : bool
         Whether they may be read from and kept in the user's cache directory.
     """
-    objects = ObjectCache.default()
     key = hashlib.sha256(f"{FORMAT}|{sources_of(*DERIVING)}|{mechanism.digest}".encode()).hexdigest()
-    payload = objects.load(key) if cache else None
-    if payload is not None:
-        try:
-            return PinPrograms.from_bytes(payload)
-        except InputError:
-            pass
-    # SymPy is imported for derivations only
-    from fsm_dyn.derive.pin_forces import derive_pins
+    if cache and key in _known:
+        return _known[key]
+    found = _stored(key) if cache else None
+    if found is None:
+        # SymPy is imported for derivations only
+        from fsm_dyn.derive.pin_connections import derive_pins
 
-    found = derive_pins(mechanism, rows)
+        found = derive_pins(mechanism, rows)
+        if cache:
+            ObjectCache.default().store(key, found.to_bytes())
     if cache:
-        objects.store(key, found.to_bytes())
+        _known[key] = found
+        while len(_known) > _KEPT:
+            del _known[next(iter(_known))]
     return found
+
+
+def _stored(key: str) -> PinPrograms | None:
+    payload = ObjectCache.default().load(key)
+    try:
+        return None if payload is None else PinPrograms.from_bytes(payload)
+    except InputError:
+        return None
 
 
 class Pins(Mapping[str, "Pin"]):
@@ -145,12 +156,7 @@ class Pins(Mapping[str, "Pin"]):
     def __getitem__(self, name: str) -> Pin:
         number = self._numbers.get(name)
         if number is None:
-            raise UnknownColumnError(
-                f"there is no connection {name!r}",
-                found=name,
-                allowed=", ".join(self._numbers),
-                remedy=did_you_mean(name, self._numbers),
-            )
+            raise _unknown(name, self._numbers)
         return Pin(self, number)
 
     def __iter__(self) -> Iterator[str]:
@@ -210,10 +216,18 @@ class Pins(Mapping[str, "Pin"]):
         """Outputs of the program at all rows: ``wrench``, ``place``, ``freedom``."""
         samples = self.samples
         x = np.hstack([samples.x, samples.u_dot, samples.multiplier_table])
-        found = self.programs.program.evaluate(samples.t, x, samples.context)
+        found = self.programs.kernel.rows(samples.t, x, samples.context)
         n = len(samples)
         return {"wrench": found["wrench"].reshape(n, -1, 6), "place": found["place"].reshape(n, -1, 3),
                 "freedom": found["freedom"].reshape(n, -1, 6)}  # fmt: skip
+
+    @cached_property
+    def slips(self) -> FloatArray:
+        """Velocity (m/s) and angular velocity (rad/s) of each child against its parent, shape (n, n_pins, 6), in N."""
+        samples = self.samples
+        unused = np.zeros((len(samples), samples.u_dot.shape[1] + len(samples.model.rows)))
+        found = self.programs.slip.evaluate(samples.t, np.hstack([samples.x, unused]), samples.context)["slip"]
+        return found.reshape(len(samples), -1, 6)
 
     @cached_property
     def undetermined(self) -> BoolArray:
@@ -325,6 +339,24 @@ class Pin:
         return found
 
     @property
+    def slip(self) -> FloatArray:
+        """Velocity of the child against the parent at the place (m/s), and angular velocity (rad/s), (n, 6), in N."""
+        return self._pins.slips[:, self._number]
+
+    def rubbing(self, radius: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return the sliding speed, shape (n,), m/s, and the force across it times it, shape (n,), W.
+
+        Parameters
+        ----------
+        radius : float
+            At which a turning joint slides, m.
+        """
+        slip, force = self.slip, self.force
+        speed = np.linalg.norm(slip[:, :3], axis=1) + radius * np.linalg.norm(slip[:, 3:], axis=1)
+        crossed = [np.linalg.norm(np.cross(force, part), axis=1) for part in (slip[:, :3], slip[:, 3:])]
+        return speed, crossed[0] + radius * crossed[1]
+
+    @property
     def _own(self) -> FloatArray:
         return self._pins.table["wrench"][:, self._number]
 
@@ -356,10 +388,15 @@ class Pin:
             torque = torque + np.cross(self.at - _geometry(self._pins.samples, "points", about), force)
         if on is not None and on not in (info.child, info.frames[1]):
             force, torque = -force, -torque
-        if frame != NEWTONIAN:
-            turn = _geometry(self._pins.samples, "frames", frame)
-            force, torque = (np.einsum("nji,nj->ni", turn, vector) for vector in (force, torque))
-        return np.hstack([force, torque])
+        return np.hstack([self.in_frame(vector, frame) for vector in (force, torque)])
+
+    def in_frame(self, vectors: FloatArray, frame: str) -> FloatArray:
+        """Return the components of vectors (n, 3), or of those at the first rows, along the axes of a frame."""
+        if frame == NEWTONIAN:
+            return vectors
+        turn = _geometry(self._pins.samples, "frames", frame)[: len(vectors)]
+        found: FloatArray = np.einsum("nji,nj->ni", turn, vectors)
+        return found
 
 
 def _geometry(samples: PinRows, kind: str, name: str) -> FloatArray:
@@ -428,6 +465,19 @@ class PinImpulses:
             if (item.impulses or item.reset) and any(event == item.name for event, _, _ in transition.fired):
                 return number
         return None
+
+
+def of_connection(impulses: Mapping[str, FloatArray], name: str) -> FloatArray:
+    """Return the impulse of one of the connections; raise UnknownColumnError if there is none of this name."""
+    if name not in impulses:
+        raise _unknown(name, impulses)
+    return impulses[name]
+
+
+def _unknown(name: str, known: Iterable[str]) -> UnknownColumnError:
+    return UnknownColumnError(
+        f"there is no connection {name!r}", found=name, allowed=", ".join(known), remedy=did_you_mean(name, known)
+    )
 
 
 def _resets(model: RunModel, number: int) -> Mapping[str, object]:

@@ -20,6 +20,7 @@ from fsm_dyn.language.check_requirements import requirement_units
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.phases import RunPhase
+from fsm_dyn.language.pins import listed_outputs
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
 from fsm_dyn.language.values import coordinate_bounds, named_values, units
@@ -126,6 +127,12 @@ class RunModel:
     def scene(self) -> Scene | None:
         """The scene of the motion, if any."""
         return None if self.make_scene is None else self.make_scene()
+
+    @cached_property
+    def pin_outputs(self) -> tuple[str, ...]:
+        """Columns of connections listed in the model."""
+        mechanism = None if self.automaton is None else self.automaton.mechanism
+        return () if mechanism is None else tuple(column for _, column in listed_outputs(mechanism.pins))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from fsm_dyn.language.requirement import ContactEvent
 from fsm_dyn.run.encounters import event_times
 from fsm_dyn.run.extremes import locate
 from fsm_dyn.run.outcomes import COMPLETE
+from fsm_dyn.run.pins import PinImpulses, of_connection
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.samples import RecordedSamples, Samples
 
@@ -35,6 +36,10 @@ class Runs(RecordedSamples, ABC):
     @abstractmethod
     def event_times(self, event: ContactEvent) -> Sequence[FloatArray]:
         """Return the times of an event of a contact in each run, s."""
+
+    def pin_impulses(self, connection: str) -> Sequence[tuple[FloatArray, FloatArray]]:
+        """Return times (s) and sizes (N s) of the impulses in a connection in each run."""
+        raise NotImplementedError("impulses are found run by run")
 
 
 class Run(Runs):
@@ -63,6 +68,12 @@ class Run(Runs):
         """Return the times of an event of a contact, s, as of the only run."""
         contacts = self.model.contact_entries.get(event.contact, (event.contact,))
         return [event_times(self.model, self.record.transitions, contacts, event.word)]
+
+    def pin_impulses(self, connection: str) -> Sequence[tuple[FloatArray, FloatArray]]:
+        """Return times (s) and sizes (N s) of the impulses in a connection, as of the only run."""
+        found, hits = PinImpulses(self.all), [item for item in self.record.transitions if item.impulse]
+        sizes = [float(np.linalg.norm(of_connection(found(item), connection)[:3])) for item in hits]
+        return [(np.array([item.time for item in hits]), np.array(sizes))]
 
     def sample(self, times: npt.ArrayLike) -> Samples:
         """Return states at ``times`` (n,), at a transition the later side.

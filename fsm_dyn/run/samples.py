@@ -536,15 +536,13 @@ class Samples:
 
     @cached_property
     def _forces(self) -> tuple[FloatArray, BoolArray]:
-        table = np.zeros((len(self), len(self.model.rows)))
         admissible = np.ones(len(self), dtype=np.bool_)
         if not self.model.rows:
-            return table, admissible
-        for index in np.flatnonzero(np.bincount(self.mode)).tolist():  # np.unique imports numpy.ma
-            chosen = self.mode == index
-            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
-            table[chosen] = out["multipliers"]
+            return np.zeros((len(self), 0)), admissible
+        table = self._motion[1].copy()
+        for index in self._modes_met:
             if self.model.indeterminate and self.model.indeterminate[index]:
+                chosen = self.mode == index
                 table[chosen], admissible[chosen] = self._shared(index, chosen, table[chosen])
         self._fill_change_points(table)
         return table, admissible
@@ -637,15 +635,26 @@ class Samples:
         power: FloatArray = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], self.u_dot)
         return power
 
-    @cached_property
+    @property
     def u_dot(self) -> FloatArray:
         """Rates of the generalized speeds in the mode of each row, shape (n, n_u)."""
-        rates = np.zeros_like(self.u)
-        for index in np.flatnonzero(np.bincount(self.mode)).tolist():
+        return self._motion[0]
+
+    @property
+    def _modes_met(self) -> list[int]:
+        """Modes of the rows; np.unique would import numpy.ma."""
+        return np.flatnonzero(np.bincount(self.mode)).tolist()
+
+    @cached_property
+    def _motion(self) -> tuple[FloatArray, FloatArray]:
+        """Rates of the speeds, (n, n_u), and multipliers as the programs of the modes give them, (n, n_rows)."""
+        rates, table = np.zeros_like(self.u), np.zeros((len(self), len(self.model.rows)))
+        for index in self._modes_met:
             chosen = self.mode == index
             out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
             rates[chosen] = out["x_dot"][..., self.model.layout.u_slice]
-        return rates
+            table[chosen] = out["multipliers"]
+        return rates, table
 
     @cached_property
     def pins(self) -> Pins:
@@ -676,6 +685,8 @@ class Samples:
         yield from self.outputs.items()
         yield "energy.kinetic", self.kinetic_energy
         yield "energy.potential", self.potential_energy
+        for name in self.model.pin_outputs:
+            yield name, self.pins.column(name)
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the column ``name``, shape (n,); also one of the connections, ``pin.<name>.force``.

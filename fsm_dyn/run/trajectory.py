@@ -35,6 +35,7 @@ from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
 from fsm_dyn.run.samples import Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
 from fsm_dyn.run.visits import RunReading, Visits
+from fsm_dyn.run.wear import PinWear, wear_of
 from fsm_dyn.runtime.abi import Status
 
 if TYPE_CHECKING:
@@ -351,6 +352,11 @@ class Trajectory:
     def peak_loads(self) -> tuple[PeakLoad, ...]:
         """Return the largest force, torque and impulse in every connection, with time, mode and cause."""
         return peak_loads(self)
+
+    @cached_property
+    def wear(self) -> Mapping[str, PinWear]:
+        """Sliding distance, force over distance and depth of the connections with the key ``wear``, by name."""
+        return wear_of(self.rows, self.record.starts, self.run.between)
 
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").
