@@ -16,7 +16,7 @@ import time
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -32,7 +32,7 @@ from fsm_dyn.programs.graph import gc_paused
 from fsm_dyn.programs.llvm import CALLED, module_text
 from fsm_dyn.programs.program import Array, Program
 from fsm_dyn.programs.sources import share_angles
-from fsm_dyn.runtime.library import address, evaluate_rows, matrix
+from fsm_dyn.runtime.library import address
 
 # -- Disk cache of machine code, in a directory of the user --------------------------------------------------
 #
@@ -354,7 +354,8 @@ class Kernel:
                 raise InputError(
                     f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"({len(times)}, {length})"
                 )
-        evaluate_rows(self.address, times.ctypes.data, matrix(states), matrix(context), matrix(out))
+        addresses = (array.ctypes.data for array in (times, states, context, out))
+        _rows_loop()(self.address, len(times), layout.n_x, layout.n_c, self.program.size, *addresses)
         return {
             name: out[:, self.program.slices[name]].reshape(len(times), *shape)
             for name, shape in self.program.outputs.items()
@@ -565,6 +566,50 @@ def _vector(name: str, values: npt.ArrayLike, length: int) -> Array:
     if array.shape != (length,):
         raise InputError(f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"({length},)")
     return array
+
+
+# -- Kernels at many rows ------------------------------------------------------------------------------------
+#
+# The loop is machine code too: a call from Python takes longer than most kernels.
+
+_LOOP = """
+target triple = "{triple}"
+define void @fsm_dyn_rows(i64 %kernel, i64 %n, i64 %n_x, i64 %n_c, i64 %n_out, ptr %t, ptr %x, ptr %c, ptr %out) {{
+begin:
+  %function = inttoptr i64 %kernel to ptr
+  br label %test
+test:
+  %i = phi i64 [ 0, %begin ], [ %next, %row ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %row, label %end
+row:
+  %of_x = mul i64 %i, %n_x
+  %of_c = mul i64 %i, %n_c
+  %of_out = mul i64 %i, %n_out
+  %at_t = getelementptr double, ptr %t, i64 %i
+  %at_x = getelementptr double, ptr %x, i64 %of_x
+  %at_c = getelementptr double, ptr %c, i64 %of_c
+  %at_out = getelementptr double, ptr %out, i64 %of_out
+  %time = load double, ptr %at_t
+  call void %function(double %time, ptr %at_x, ptr %at_c, ptr %at_out)
+  %next = add i64 %i, 1
+  br label %test
+end:
+  ret void
+}}
+"""
+_ROWS = ctypes.CFUNCTYPE(None, *5 * (ctypes.c_int64,), *4 * (ctypes.c_void_p,))
+_loops: list[object] = []  # the code, for the life of the process
+
+
+@cache
+def _rows_loop() -> Callable[..., None]:
+    """Return the function that calls a kernel at rows."""
+    library = link(object_code(_LOOP.format(triple=target().triple)), ["fsm_dyn_rows"])
+    if library is None:
+        raise RunError("the machine code made by LLVM cannot be loaded here")
+    _loops.append(library)
+    return _ROWS(int(library["fsm_dyn_rows"]))
 
 
 # -- Kernels to pass a bound structure to a routine ----------------------------------------------------------

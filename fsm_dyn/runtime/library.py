@@ -89,7 +89,6 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_status_remedy": (c_char_p, (c_int64,)),
     "fsm_advance": (c_int, (POINTER(RunStructure),)),
     "fsm_advance_batch": (c_int, (POINTER(RunBatch), c_int64)),
-    "fsm_evaluate_rows": (None, (c_void_p, c_void_p, *3 * (POINTER(Matrix),))),
     "fsm_implicit_step": (c_int, (POINTER(RunStructure), c_int64, c_double, c_double)),
     "fsm_moreau_jean_steps": (c_int64, 4 * (c_void_p,)),
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *4 * (VectorStructure,))),
@@ -173,7 +172,6 @@ def address(name: str) -> int:
 
 advance = function("fsm_advance")
 advance_batch = function("fsm_advance_batch")
-evaluate_rows = function("fsm_evaluate_rows")
 implicit_step = function("fsm_implicit_step")
 end_is_near = function("fsm_end_is_near")
 next_jump = function("fsm_next_jump")

@@ -64,12 +64,3 @@ FSM_API enum fsm_status fsm_advance_batch(struct fsm_run_batch *batch, int64_t e
     }
     return FSM_DONE;
 }
-
-/* Evaluate a kernel at rows of times, states and contexts, into the rows of `out`. */
-FSM_API void fsm_evaluate_rows(fsm_kernel kernel, const double *t, const fsm_matrix *x, const fsm_matrix *c,
-                               const fsm_matrix *out)
-{
-    for (int64_t i = 0; i < out->n; i++) {
-        kernel(t[i], fsm_row(*x, i).at, fsm_row(*c, i).at, fsm_row(*out, i).at);
-    }
-}

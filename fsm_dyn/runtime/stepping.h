@@ -224,8 +224,6 @@ FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);
 
 /* run_batch.c */
 FSM_API enum fsm_status fsm_advance_batch(struct fsm_run_batch *batch, int64_t end);
-FSM_API void fsm_evaluate_rows(fsm_kernel kernel, const double *t, const fsm_matrix *x, const fsm_matrix *c,
-                               const fsm_matrix *out);
 
 /* runge_kutta.c: what is asked of fsm_implicit_step */
 FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target);
