@@ -259,7 +259,7 @@ def source(run: ExportedRun) -> str:
         "name": text(run.automaton.mechanism.name),
         "tables": f"&{prefix}_tables", "resets": f"{prefix}_resets" if resets else "NULL",
         "schedule": f"&{prefix}_schedule", "segment": str(run.inputs.segment_at(0.0)), "method": f"&{prefix}_method",
-        "report": report, "n_report": str(run.automaton.report.size), "first_output": str(outputs.start),
+        "report": report, "n_report": str(report_room(run)), "first_output": str(outputs.start),
         "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
         "mode": str(run.mode), "atol": data.array("atol", np.asarray(run.options.atol)),
         "rtol": number(run.options.rtol or 0.0),
@@ -272,6 +272,8 @@ def source(run: ExportedRun) -> str:
         data.definitions.append(
             f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
         )
+    if run.pins is not None:
+        model["pins"], model["n_pins"] = kernel("pins", run.pins), str(len(run.pin_outputs))
     model["reads_time"] = str(int(reads_time(run)))
     model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
@@ -282,6 +284,13 @@ def source(run: ExportedRun) -> str:
         parts.append(f"static const struct {kind} {prefix}_{name} = {initialiser(fields)};\n")
     parts.append(f"const struct fsm_model {prefix}_model = {initialiser(model)};\n")
     return "\n".join(parts)
+
+
+def report_room(run: ExportedRun) -> int:
+    """Return the numbers that the outputs need: the report; of connections their arguments, outputs and the mode's."""
+    if run.pins is None:
+        return run.automaton.report.size
+    return run.automaton.report.size + run.pins.layout.n_x + run.pins.size + st.full_length(run.tables)
 
 
 def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
@@ -306,7 +315,7 @@ def reads_time(run: ExportedRun) -> bool:
     programs = [
         automaton.terms,
         automaton.report,
-        *filter(None, automaton.resets),
+        *filter(None, (*automaton.resets, run.pins)),
         *(p for both in run.programs for p in both),
     ]
     read = {index for program in programs for _, operands in program.instructions for index in operands}
@@ -405,7 +414,7 @@ def memory_words(run: ExportedRun) -> int:
         ImpactEnergy.COUNT, s["n_u"], LOG_LENGTH, context,  # work
         _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
         _PASSAGES * (PassageColumn.ROWS + rows),
-        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), run.automaton.report.size, n,
+        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), report_room(run), n,
     ]  # fmt: skip
     words = sum(map(real, vectors))
     words += Counters.COUNT + 2 * most + 2 * contacts + s["n_modes"]

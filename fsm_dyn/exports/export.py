@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 import fsm_dyn.runtime
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.mode_programs import ModePrograms
@@ -31,8 +32,11 @@ from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real
 from fsm_dyn.exports.fmi import unit_files
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
+from fsm_dyn.language.pins import listed_outputs
+from fsm_dyn.programs.program import Program
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.run_inputs import InputValue
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
@@ -221,7 +225,17 @@ def prepared(
         resolved(),
         executable.numerics,
         real=real,
+        pins=_connections(executable.automaton),
     )
+
+
+def _connections(automaton: Automaton) -> Program | None:
+    """Return the program of the listed outputs of connections, None without any."""
+    listed = listed_outputs(automaton.mechanism.pins)
+    if not listed:
+        return None
+    programs = pin_programs(automaton.mechanism, [(row.name, row.role) for row in automaton.rows])
+    return programs.outputs([column for _, column in listed])
 
 
 def _check_spare(graph: ModeGraph, target: str, count: int) -> None:

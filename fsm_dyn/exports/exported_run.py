@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.pins import listed_outputs
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.run_options import RunOptions
@@ -120,6 +121,8 @@ class ExportedRun:
         Number of further modes that a machine can embed online.
     real : "double" or "float"
         Type of the numbers in C.
+    pins : Program, optional
+        Listed outputs of connections, of the state with rates of speeds and multipliers.
     """
 
     automaton: Automaton
@@ -134,11 +137,17 @@ class ExportedRun:
     numerics: Numerics
     spare: int = 0
     real: Real = "double"
+    pins: Program | None = None
 
     @property
     def prefix(self) -> str:
         """Prefix of all identifiers of the model."""
         return prefix_of(self.automaton.mechanism.name)
+
+    @property
+    def pin_outputs(self) -> list[str]:
+        """Names of the listed outputs of connections, after those of the model."""
+        return [name for name, _ in listed_outputs(self.automaton.mechanism.pins)] if self.pins else []
 
     @property
     def names(self) -> dict[str, list[str]]:
@@ -150,5 +159,5 @@ class ExportedRun:
             "state": [*layout.q, *layout.u],
             "input": list(layout.w),
             "parameter": list(layout.p),
-            "output": list(self.automaton.mechanism.outputs),
+            "output": [*self.automaton.mechanism.outputs, *self.pin_outputs],
         }

@@ -439,7 +439,8 @@ def tangents_source(run: ExportedRun) -> str:
     """Return the source of the tangents: ``fsm_fmu_tangents`` of the modes, and ``fsm_fmu_output_tangent``.
 
     Their argument ``x`` is the state, then its direction, then the direction of the inputs. A mode returns the
-    directional derivatives of ``x_dot``, of all speeds (functions of the independent ones) and of its guards.
+    directional derivatives of ``x_dot``, of all speeds (functions of the independent ones), of its guards and, for outputs
+    of connections, of the multipliers; the tangent of these outputs has state, rates of speeds and multipliers for a state.
 
     Parameters
     ----------
@@ -447,15 +448,19 @@ def tangents_source(run: ExportedRun) -> str:
         The exported run.
     """
     parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
-    names = []
+    names, forces = [], () if run.pins is None else ("multipliers",)
     for number, (_, full) in enumerate(run.programs):
         names.append(f"tangent_{number}")
-        parts.append(_function(_tangent(full, ("x_dot", "u", "guards")), names[-1]))
+        parts.append(_function(_tangent(full, ("x_dot", "u", "guards", *forces)), names[-1]))
     report = run.automaton.report
     shown = ("outputs",) if "outputs" in report.slices else ()
     parts.append(_function(_tangent(report, shown), "tangent_of_outputs"))
     parts.append(f"const fsm_kernel fsm_fmu_tangents[] = {{{', '.join(names)}}};")
-    parts.append("const fsm_kernel fsm_fmu_output_tangent = tangent_of_outputs;\n")
+    parts.append("const fsm_kernel fsm_fmu_output_tangent = tangent_of_outputs;")
+    if run.pins is not None:
+        parts.append(_function(_tangent(run.pins, ("outputs",)), "tangent_of_pins"))
+    pins = "NULL" if run.pins is None else "tangent_of_pins"
+    parts.append(f"const fsm_kernel fsm_fmu_pin_tangent = {pins};\n")
     return "\n".join(parts)
 
 

@@ -8,7 +8,10 @@ from typing import Final
 
 import msgspec
 
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import decode, encode
+from fsm_dyn.programs import functions
+from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.programs.program import Program, StoredProgram
 
@@ -88,6 +91,34 @@ class PinPrograms:
         """Machine code of ``program``, for many rows."""
         return compile_programs([self.program])[0]
 
+    def outputs(self, columns: Sequence[str]) -> Program:
+        """Return the program of some quantities, ``outputs`` (n,), with the arguments of ``program``.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names of columns, ``pin.<name>.<quantity>``.
+
+        Raises
+        ------
+        InputError
+            There is no such connection, or it does not have one motion of its own along which something drives it.
+        """
+        _, _, nodes = self.program.graph()
+        numbers = {pin.name: i for i, pin in enumerate(self.pins)}
+        found = []
+        for column in columns:
+            name, quantity = column.removeprefix("pin.").rsplit(".", 1)
+            if name not in numbers:
+                raise InputError(f"there is no connection {name!r}", found=name, allowed=", ".join(numbers))
+            wrench, own = nodes["wrench"][numbers[name]], self.pins[numbers[name]].freedoms
+            if quantity == "drive" and len(own) != 1:
+                raise InputError(
+                    f"the connection {name!r} has {len(own)} motions, so no drive of its own", found=column
+                )
+            found.append(_quantity(wrench, quantity, nodes["freedom"][own[0]] if own else ()))
+        return Program.from_nodes(self.program.layout, {"outputs": found})
+
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         return encode(
@@ -105,6 +136,20 @@ class PinPrograms:
         stored = decode(data, _StoredPins, "kept programs of pins")
         main, impulse, share, slip = (Program.from_stored(program) for program in stored.programs)
         return cls(stored.pins, main, impulse, share, slip, *stored.placeless)
+
+
+def _quantity(wrench: Sequence[Node], quantity: str, twist: Sequence[Node]) -> Node:
+    """Return a component or magnitude of a wrench, or its part along a twist."""
+    if quantity == "drive":
+        return _inner(wrench, twist)
+    part, _, axis = quantity.partition("_")
+    vector = wrench[:3] if part == "force" else wrench[3:]
+    return vector["xyz".index(axis)] if axis else functions.sqrt(_inner(vector, vector))
+
+
+def _inner(a: Sequence[Node], b: Sequence[Node]) -> Node:
+    products = [x * y for x, y in zip(a, b, strict=True)]
+    return sum(products[1:], products[0])
 
 
 class _StoredPins(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -660,10 +660,38 @@ FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *m, 
     return (enum fsm_contact_state)m->work.wanted.at[contact];
 }
 
+/* Write the arguments of the outputs of connections, which are state, rates of the speeds and multipliers, and return them;
+   behind them is the room of the outputs. */
+static double *connection_arguments(struct fsm_machine *m)
+{
+    const struct fsm_sizes *s = m->tables.sizes;
+    int64_t mode = m->state.counters->mode, n = s->n_q + s->n_u, guards = 2 * fsm_guard_count(&m->tables, mode);
+    double *x = m->report, *full = x + n + s->n_u + s->n_rows + m->model->n_pins;
+    m->tables.mode_full.at[mode](m->state.clock->time, m->state.x.at, m->state.c.at, full);
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = m->state.x.at[i];
+    }
+    for (int64_t i = 0; i < s->n_u; i++) {
+        x[n + i] = full[s->n_q + i];
+    }
+    for (int64_t i = 0; i < s->n_rows; i++) {
+        x[n + s->n_u + i] = full[n + s->n_u + 1 + guards + i];
+    }
+    return x;
+}
+
 FSM_API double fsm_machine_output(struct fsm_machine *m, int64_t output)
 {
     const struct fsm_model *model = m->model;
-    model->report(m->state.clock->time, m->state.x.at, m->state.c.at, m->report);
+    double t = m->state.clock->time;
+    const double *c = m->state.c.at;
+    int64_t written = model->n_outputs - model->n_pins;
+    if (output >= written) {
+        double *x = connection_arguments(m), *out = x + m->state.x.n + m->tables.sizes->n_u + m->tables.sizes->n_rows;
+        model->pins(t, x, c, out);
+        return out[output - written];
+    }
+    model->report(t, m->state.x.at, c, m->report);
     return m->report[model->first_output + output];
 }
 

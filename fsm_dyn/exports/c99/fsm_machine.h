@@ -30,7 +30,7 @@ struct fsm_model {
     const struct fsm_input_tables *schedule;
     int64_t segment; // of the schedule, at its begin
     const struct fsm_method *method;
-    fsm_kernel report; // writes n_report numbers, the outputs among them
+    fsm_kernel report; // writes the outputs at first_output; n_report numbers are its room and that of `pins`
     int64_t n_report, first_output, n_outputs;
     const double *x, *c; // the model's own start, with the context there
     int64_t mode;
@@ -43,6 +43,8 @@ struct fsm_model {
     int64_t reads_time; // 1: its equations read the time, or it has controllers, which sample at times
     const int8_t *tunable;        // of each parameter: 1: it can be set while the machine runs
     const double *lowest, *highest; // of each parameter, both included
+    fsm_kernel pins; // writes the outputs of connections, the last n_pins, from state, rates of speeds and multipliers
+    int64_t n_pins;
 };
 
 /* A transition as it is reported; valid during the call only.

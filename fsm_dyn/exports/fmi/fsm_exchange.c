@@ -62,6 +62,11 @@ FSM_LOCAL int64_t fsm_machine_guard_count(const struct fsm_machine *m)
     return fsm_guard_count(&m->tables, m->state.counters->mode);
 }
 
+FSM_LOCAL const double *fsm_machine_motion(struct fsm_machine *m)
+{
+    return connection_arguments(m);
+}
+
 FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *m)
 {
     return m->state.counters->mode < m->model->tables->sizes->n_modes;

@@ -37,6 +37,9 @@ FSM_LOCAL int64_t fsm_machine_guard_count(const struct fsm_machine *machine);
 FSM_LOCAL int64_t fsm_machine_guard(const struct fsm_machine *machine, int64_t guard);
 FSM_LOCAL double fsm_machine_indicator(const struct fsm_machine *machine, const struct fsm_watch *watch, int64_t guard);
 
+/* State, rates of the speeds and multipliers here: the arguments of the outputs of connections. */
+FSM_LOCAL const double *fsm_machine_motion(struct fsm_machine *machine);
+
 /* Whether the mode was exported, and not embedded online. */
 FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *machine);
 

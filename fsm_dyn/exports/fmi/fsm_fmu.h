@@ -17,6 +17,7 @@ extern const int64_t fsm_fmu_indicators;     // number of event indicators
 extern const int32_t fsm_fmu_indicator_of[]; // of every guard in the tables, then of those of spare modes
 extern const fsm_kernel fsm_fmu_tangents[];  // of every mode, as fmi_tangents.py describes
 extern const fsm_kernel fsm_fmu_output_tangent;
+extern const fsm_kernel fsm_fmu_pin_tangent; // NULL without outputs of connections
 
 /* Calls are refused in the wrong state. */
 enum fmu_phase {

@@ -7,8 +7,9 @@
 /* A direction and what changes along it: behind the state its direction, then that of the inputs. */
 struct direction {
     double *x;       // n, n, n_w
-    double *rates;   // n, n_u, guards of the mode
+    double *rates;   // n, n_u, guards of the mode, n_rows
     double *outputs; // n_outputs
+    double *motion;  // n + n_u + n_rows, and as much for its direction, then that of the inputs
 };
 
 /* Write the seed of a state or an input; false for other variables. */
@@ -74,14 +75,30 @@ static bool difference_online(const struct fmu *fmu, const struct direction *alo
             fsm_machine_probe(fmu->machine, along->x + n, side == 0 ? -h : h, room + side * width);
             fsm_machine_restore(fmu->machine, copy);
         }
-        for (int64_t i = 0; i < n + s->n_u + guards; i++) {
-            int64_t at = i < n + s->n_u ? i : i + 1; // the pivot precedes the guards
+        for (int64_t i = 0; i < n + s->n_u + guards + s->n_rows; i++) {
+            int64_t at = i < n + s->n_u ? i : i + 1;            // the pivot precedes the guards
+            at = i < n + s->n_u + guards ? at : at + guards; // and their slopes the multipliers
             along->rates[i] = (room[width + at] - room[at]) / (2.0 * h);
         }
     }
     free(copy);
     free(room);
     return good;
+}
+
+/* Run the tangent of the outputs of connections, which change with the rates of the speeds and with the multipliers too. */
+static void run_pin_tangent(const struct fmu *fmu, const struct direction *along)
+{
+    const struct fsm_sizes *s = fsm_fmu_model->tables->sizes;
+    int64_t n = fmu_state_count(), length = n + s->n_u + s->n_rows, guards = fsm_machine_guard_count(fmu->machine);
+    double *y = along->motion, *change = y + length;
+    memcpy(y, fsm_machine_motion(fmu->machine), (size_t)length * sizeof(double));
+    memcpy(change, along->x + n, (size_t)n * sizeof(double));
+    memcpy(change + n, along->rates + s->n_q, (size_t)s->n_u * sizeof(double));
+    memcpy(change + n + s->n_u, along->rates + n + s->n_u + guards, (size_t)s->n_rows * sizeof(double));
+    memcpy(change + length, along->x + 2 * n, (size_t)s->n_w * sizeof(double));
+    fsm_fmu_pin_tangent(fsm_machine_time(fmu->machine), y, fsm_machine_context(fmu->machine),
+                        along->outputs + fsm_fmu_model->n_outputs - fsm_fmu_model->n_pins);
 }
 
 /* Run the tangents; dependent speeds change with those that they follow from. */
@@ -99,6 +116,9 @@ static bool run_tangents(const struct fmu *fmu, const struct direction *along)
     }
     memcpy(along->x + n + s->n_q, along->rates + n, (size_t)s->n_u * sizeof(double));
     fsm_fmu_output_tangent(t, along->x, c, along->outputs);
+    if (fsm_fmu_pin_tangent != NULL) {
+        run_pin_tangent(fmu, along);
+    }
     return true;
 }
 
@@ -113,13 +133,14 @@ FSM_LOCAL bool fmu_directional(struct fmu *fmu, const uint32_t *unknowns, size_t
     }
     const struct fsm_sizes *s = fsm_fmu_model->tables->sizes;
     size_t states = (size_t)fmu_state_count(), of_x = 2 * states + (size_t)s->n_w;
-    size_t of_rates = states + (size_t)s->n_u + (size_t)s->max_guards;
-    double *room = calloc(of_x + of_rates + (size_t)fsm_fmu_model->n_outputs + 1, sizeof *room);
+    size_t of_rates = states + (size_t)s->n_u + (size_t)s->max_guards + (size_t)s->n_rows;
+    size_t of_outputs = (size_t)fsm_fmu_model->n_outputs, of_motion = 2 * of_rates + (size_t)s->n_w;
+    double *room = calloc(of_x + of_rates + of_outputs + of_motion + 1, sizeof *room);
     if (room == NULL) {
         fmu_error(fmu, "there is no memory");
         return false;
     }
-    struct direction along = {room, room + of_x, room + of_x + of_rates};
+    struct direction along = {room, room + of_x, room + of_x + of_rates, room + of_x + of_rates + of_outputs};
     bool good = true;
     for (size_t i = 0; good && i < m; i++) {
         good = add_seed(fmu, along.x, knowns[i], seed[i]);
