@@ -439,8 +439,9 @@ def tangents_source(run: ExportedRun) -> str:
     """Return the source of the tangents: ``fsm_fmu_tangents`` of the modes, and ``fsm_fmu_output_tangent``.
 
     Their argument ``x`` is the state, then its direction, then the direction of the inputs. A mode returns the
-    directional derivatives of ``x_dot``, of all speeds (functions of the independent ones), of its guards and, for outputs
-    of connections, of the multipliers; the tangent of these outputs has state, rates of speeds and multipliers for a state.
+    directional derivatives of ``x_dot``, of all speeds (functions of the independent ones), of its guards and, for
+    outputs of connections, of the multipliers; to the tangent of these outputs the state is that with the rates of
+    the speeds and the multipliers.
 
     Parameters
     ----------

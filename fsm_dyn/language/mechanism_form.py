@@ -258,7 +258,8 @@ class MechanismForm(ModelSettings):
         "fsm_dyn", "name", "summary", "source", "parameters", "coordinates", "frames", "points", "bodies", "joints",
         "joint_coordinates", "speeds", "constraints", "shapes", "contacts", "inputs", "schedule", "scenarios", "loads",
         "modes", "memory", "controllers", "transitions", "impacts", "on_inconsistent", "on_nonunique", "numerics",
-        "ports", "port_coupling", "initial", "outputs", "pins", "requirements", "names", "phases", "view", "use", "variants",
+        "ports", "port_coupling", "initial", "outputs", "pins", "requirements", "names", "phases", "view",
+        "use", "variants",
     )  # fmt: skip
     hints: ClassVar[Mapping[str, str]] = {
         "drives": "the key is 'scenarios'",

@@ -61,7 +61,9 @@ class Wear(KeyedMapping):
     what: ClassVar[str] = "a wear"
     example: ClassVar[str] = "wear: {rate: 1e-15 m^2/N, area: 40 mm^2, radius: 4 mm}"
 
-    rate: Text = expression("volume worn off by force and distance", unit=divide(power(LENGTH, 2.0), FORCE), bounds=POSITIVE)
+    rate: Text = expression(
+        "volume worn off by force and distance", unit=divide(power(LENGTH, 2.0), FORCE), bounds=POSITIVE
+    )
     area: Text = expression("worn", unit=power(LENGTH, 2.0), bounds=POSITIVE)
     radius: Text | None = expression("at which a turning joint slides", None, unit=LENGTH, bounds=POSITIVE)
 

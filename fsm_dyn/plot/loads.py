@@ -135,7 +135,7 @@ def _draw_times(axes: Axes, timeline: Timeline, rows: Samples, pin: Pin, impacts
 def _draw_limit(axes: Axes, rows: Samples, name: str, quantity: str) -> None:
     automaton = rows.model.automaton
     entry = None if automaton is None else automaton.mechanism.pins.get(name)
-    bound = None if entry is None else entry.limits.get(quantity)
+    bound = None if entry is None else entry.bounds.get(quantity)
     if bound is not None:
         limit = float(evaluate_expression(bound, rows.model.values))
         axes.axhline(limit, ls="--", color=palette.SOFT, lw=0.9, zorder=2)
