@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import as_items, name, one_of
+from fsm_dyn.language.form import as_items, name, one_of, pair_of_names
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
-from fsm_dyn.language.keys import NAME, PAIR, POSITIVE, expression, key, leaf, list_of, part, reference
+from fsm_dyn.language.keys import NAME, POSITIVE, expression, key, leaf, list_of, part, reference
 from fsm_dyn.language.requirement import IMPULSE, PIN_PARTS, Requirement, read_formula
 from fsm_dyn.language.units import ENERGY, FORCE, LENGTH, TIME, divide, multiply, power
 from fsm_dyn.language.yaml import LocatedList, Tree
@@ -30,6 +30,7 @@ def _quantities(tree: Tree) -> tuple[str, ...]:
 
 _WORD: Final = {"enum": list(OUTPUTS)}
 POINTS: Final = leaf(_names, {"anyOf": [NAME, list_of(NAME, 1)]}, "name, or several", example=["P"])
+SEGMENTS: Final = leaf(pair_of_names, list_of(NAME, 2, 2), "two segments", example=["thigh", "shank"])
 QUANTITIES: Final = leaf(
     _quantities, {"anyOf": [_WORD, list_of(_WORD, 1)]}, ", ".join(f"`{item}`" for item in OUTPUTS), holds="words",
     example=["force"],
@@ -75,9 +76,7 @@ class PinEntry(NamedEntry):
     what: ClassVar[str] = "a connection"
     example: ClassVar[str] = "knee: {between: [thigh, shank], at: K}"
 
-    between: tuple[str, str] | None = key(
-        PAIR, "parent and child, by their frames or bodies", None, example=["thigh", "shank"]
-    )
+    between: tuple[str, str] | None = key(SEGMENTS, "parent and child, by their frames or bodies", None)
     at: str | None = reference("a point", "place of the connection", None)
     owns: tuple[str, ...] = key(POINTS, "points of the child, where several bodies meet", ())
     outputs: tuple[str, ...] = key(QUANTITIES, "columns of runs, and outputs of exports", ())
