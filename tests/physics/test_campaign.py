@@ -2,8 +2,8 @@
 
 The laws are evaluated from the record and the unconstrained terms, whatever strategy made the run.
 
-A quarter of the runs, a tenth online, are made by ``make test``, all of them by ``make ci-long``; ``FSM_DYN_CAMPAIGN=20`` makes twenty
-times as many.  A failure prints what to give to ``simulate`` to see it again.
+A quarter of the runs, a tenth online, are made by ``make test``, all of them by ``make ci-long``;
+``FSM_DYN_CAMPAIGN=20`` makes twenty times as many.  A failure prints what to give to ``simulate`` to see it again.
 """
 
 import os
