@@ -28,6 +28,7 @@ from fsm_dyn.language.shapes import (
     LineShape,
     PlaneShape,
     PolygonShape,
+    Repeat,
     RoundShape,
     SegmentShape,
     Shape,
@@ -484,13 +485,21 @@ class Shapes:
         """Return the vector from the origin to a place of one copy, from the same place of the first."""
         if copy == 0 or shape.repeat is None:
             return offset
+        if shape.repeat.about is None:
+            return self._space.sum((offset, self._step(shape, copy, shape.repeat)))
         hub = self.system.points.position(shape.repeat.about, shape.origin, shape.where)
         hub = self._space.vector(shape.frame, self._fixed(shape, hub, "centre of repetition"))
         return self._space.sum((hub, self._turned(shape, copy, self._space.subtract(offset, hub))))
 
+    def _step(self, shape: Shape, copy: int, repeat: Repeat) -> Vector:
+        """Return the way from the first copy to another one along a vector fixed in the shape's frame."""
+        assert repeat.step is not None
+        x, y, _ = self._fixed(shape, self._algebra.vector(repeat.step), "step of repetition", repeat.step)
+        return self._space.vector(shape.frame, (copy * x, copy * y, self.system.graph.zero))
+
     def _turned(self, shape: Shape, copy: int, vector: Vector) -> Vector:
         """Return a vector fixed in the first copy, turned to another one."""
-        if copy == 0 or shape.repeat is None:
+        if copy == 0 or shape.repeat is None or shape.repeat.about is None:
             return vector
         x, y, z = self._space.resolve(vector, shape.frame)
         if shape.repeat.angle is None:

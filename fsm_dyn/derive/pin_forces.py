@@ -190,7 +190,7 @@ class DisplacedGeometry:
         owner = self.parts.frame_owner[shape.frame]
         owner = self.parts.owner[shape.origin] if owner in (None, NEWTONIAN) else owner
         moved = replace(shape, origin=self._of(owner, shape.origin))
-        if moved.repeat is not None:
+        if moved.repeat is not None and moved.repeat.about is not None:
             moved = replace(moved, repeat=replace(moved.repeat, about=self._of(owner, moved.repeat.about)))
         if isinstance(moved, SegmentShape) and moved.ends is not None:
             first, last = (self._of(owner, point) for point in moved.ends)

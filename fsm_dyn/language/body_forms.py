@@ -24,7 +24,6 @@ from fsm_dyn.language.keys import (
     part,
     reference,
     reference_to,
-    whole_number,
 )
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.model import Coordinate, Parameter, ParameterTolerance
@@ -36,6 +35,7 @@ from fsm_dyn.language.shapes import (
     DrawnPoint,
     LineOutline,
     PolygonOutline,
+    Repeat,
     TextOutline,
 )
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
@@ -396,8 +396,6 @@ VIEW: Final = leaf(
 
 # -- Forms of the section ``shapes``: outlines for contacts --------------------------------------------------
 
-MOST_COPIES = 1000
-
 _PAIR: Final = list_of(VALUE, 2, 2)
 
 
@@ -433,7 +431,6 @@ def _angles(tree: Tree) -> tuple[Text, Text]:
 CORNERS: Final = leaf(_corners, list_of(_PAIR, 2), "points", example=[["0 m", "0 m"], ["1 m", "0 m"]])
 _SIZE: Final = leaf(_size, list_of(VALUE, 3, 3), "three lengths", example=["30 cm", "20 cm", "10 cm"])
 _ANGLES: Final = leaf(_angles, _PAIR, "two angles", example=["0 deg", "90 deg"])
-_COUNT: Final = whole_number(1, MOST_COPIES, "a number of copies is wanted")
 _CENTRE_HINTS: Final[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
 
 
@@ -573,19 +570,6 @@ class BoxForm(CentredForm):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepeatForm(KeyedMapping):
-    """Copies turned about a point."""
-
-    what: ClassVar[str] = "a repetition"
-    example: ClassVar[str] = "repeat: {count: 8, about: P}"
-
-    count: int = key(_COUNT, "number of copies")
-    about: str = reference("a point", "of the shape's frame, about which the copies are turned")
-    angle: Text | None = expression_key("from one copy to the next", None, usual="evenly over a whole turn",
-                                        example="10 deg")  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
 class GeometryForm(KeyedMapping):
     """A shape: one outline, its free side, its copies."""
 
@@ -605,7 +589,7 @@ class GeometryForm(KeyedMapping):
     side: Text | None = expression_key(
         "free side: a vector, of round outlines and polygons `inside` or `outside`", None, type="vector", example="N.y"
     )
-    repeat: RepeatForm | None = part(RepeatForm, "copies turned about a point")
+    repeat: Repeat | None = part(Repeat, "copies turned about a point, or along a vector")
 
 
 # -- Forms of loads ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from typing import Any
 
 from fsm_dyn.core.errors import ExpressionError, InputError, Location, ModelError, did_you_mean
-from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
+from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, SegmentForm
 from fsm_dyn.language.check_values import curve_sense, polygon_sense
 from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.language.contacts import Compliance, Contact, FeatureContact, GapContact, LawContact
@@ -69,7 +69,7 @@ def _shape(
     name: str, form: GeometryForm, bodies: Mapping[str, Body], values: Mapping[str, ParameterValue] | None
 ) -> Shape:
     exactly_one(form, SHAPE_KINDS)
-    where, repeat = where_of(name), None if form.repeat is None else _repeat(form.repeat)
+    where, repeat = where_of(name), form.repeat
     if form.line is not None:
         frame, origin = form.line.frame, _origin(name, form.line.frame, form.line.origin, bodies)
         side = _side(name, form)
@@ -199,10 +199,6 @@ def _inside(form: GeometryForm, kind: str) -> bool:
     raise ModelError(
         f"the free side of a {kind} is one of two", form.side.where, found=form.side.text, allowed="outside, inside"
     )
-
-
-def _repeat(form: RepeatForm) -> Repeat:
-    return Repeat(form.count, form.about, form.angle)
 
 
 def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, Body]) -> str:

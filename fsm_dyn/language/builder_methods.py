@@ -334,7 +334,7 @@ class SectionMethods(WrittenModel):
         side : Value, optional
             Free side: a vector, of round outlines and polygons `inside` or `outside`.
         repeat : Value, optional
-            Copies turned about a point.
+            Copies turned about a point, or along a vector.
         **others
             None: other keys are refused, with the place of the call.
 

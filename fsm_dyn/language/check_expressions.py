@@ -381,6 +381,8 @@ def _shape(shape: Shape, scopes: Scopes) -> None:
     what = f"shape {shape.name!r}"
     for text in shape.lengths:
         expression_type(text, scopes.constant, f"a length of {what}", [LENGTH])
+    if shape.repeat is not None:
+        UnitCheck(shape.repeat, scopes, {}, around=what).check()
     for text in shape.angles_given:
         expression_type(text, scopes.constant, f"an angle of {what}", [DIMENSIONLESS])
     if isinstance(shape, CurveShape):

@@ -18,7 +18,7 @@ from fsm_dyn.language.units import Dimension
 class UnitCheck:
     """The units of a mapping, each found at the first request; ``owner``: those of the mapping around it.
 
-    ``named`` holds the dimensions of names of the model.
+    ``named`` holds the dimensions of names of the model, ``around`` the name in messages of what the mapping is in.
     """
 
     entry: KeyedMapping
@@ -26,6 +26,7 @@ class UnitCheck:
     named: Mapping[str, Dimension]
     owner: UnitCheck | None = None
     types: dict[str, DimensionedValue] = field(default_factory=dict)
+    around: str = ""
 
     def type(self, attribute: str) -> DimensionedValue | None:
         """Return kind, dimension and value of an expression here or around; None if it is not given.
@@ -67,7 +68,7 @@ class UnitCheck:
     @property
     def label(self) -> str:
         """The name of the mapping in messages."""
-        return self.entry.label or ("" if self.owner is None else self.owner.label)
+        return self.entry.label or self.around or ("" if self.owner is None else self.owner.label)
 
     def _checked(self, attribute: str, key: Key, text: Text) -> DimensionedValue:
         scope = key.scope if isinstance(key.scope, str) else key.scope(self.entry)

@@ -108,7 +108,7 @@ class References:
             if shape.ends[0] == shape.ends[1]:
                 raise ModelError("a segment from a point to itself", where_of(shape.ends[1]), found=shape.ends[1])
         if shape.repeat is not None:
-            self._point(shape.repeat.about)
+            check_references(shape.repeat, self._reference)
 
     def _load(self, load: Load) -> None:
         for name in load.points:

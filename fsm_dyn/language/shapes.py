@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from fsm_dyn.core.errors import NOWHERE, Location
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.keyed import KeyedMapping, exactly_one, only_with
+from fsm_dyn.language.keys import expression, key, reference, whole_number
+from fsm_dyn.language.units import DIMENSIONLESS, LENGTH
 
 # -- Shapes, one class each ----------------------------------------------------------------------------------
 #
@@ -16,13 +19,38 @@ from fsm_dyn.language.expression_tree import Text
 Corners: TypeAlias = tuple[tuple[Text, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """Copies of a shape, turned about the point ``about`` by ``angle`` each (default: evenly over a whole turn)."""
+MOST_COPIES = 1000
 
-    count: int
-    about: str
-    angle: Text | None = None
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(KeyedMapping):
+    """Copies of a shape, turned about a point or moved along a vector from one to the next."""
+
+    what: ClassVar[str] = "a repetition"
+    example: ClassVar[str] = "repeat: {count: 8, about: P}"
+
+    count: int = key(whole_number(1, MOST_COPIES, "a number of copies is wanted"), "number of copies", example=8)
+    about: str | None = reference("a point", "of the shape's frame, about which the copies are turned", None)
+    angle: Text | None = expression(
+        "from one copy to the next", None, unit=DIMENSIONLESS, noun="an angle of {of}",
+        usual="evenly over a whole turn", example="10 deg",
+    )  # fmt: skip
+    step: Text | None = expression(
+        "vector from one copy to the next, instead of a turn", None, unit=LENGTH, scope="axes", type="vector",
+        example="10 mm*N.x", later=True,
+    )  # fmt: skip
+
+    def checked(self) -> Self:
+        """Return the repetition if its copies are turned or moved, and not both.
+
+        Raises
+        ------
+        ModelError
+            They are neither, or both.
+        """
+        if exactly_one(self, ("about", "step")) == "step":
+            only_with(self, "step", ("count",))
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +102,7 @@ class Shape(ABC):
     @property
     def angles_given(self) -> tuple[Text, ...]:
         """The expressions of its angles (rad)."""
-        return () if self.repeat is None or self.repeat.angle is None else (self.repeat.angle,)
+        return ()
 
     @property
     def vectors(self) -> tuple[tuple[str, Text], ...]:

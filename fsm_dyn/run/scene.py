@@ -294,7 +294,10 @@ class Outlines:
         """Return points (k, 2) of the first copy of a shape, m, as they are in every copy."""
         if shape.repeat is None:
             return [points]
-        hub = self._between(shape.frame, shape.origin, shape.repeat.about)
+        if shape.repeat.step is not None:
+            step = self._vector(shape.repeat.step, shape.frame)
+            return [points + copy * step for copy in range(shape.repeat.count)]
+        hub = self._between(shape.frame, shape.origin, shape.repeat.about or shape.origin)
         return [hub + (points - hub) @ turn.T for turn in self._turned(shape.repeat)]
 
     def _turned(self, repeat: Repeat) -> list[FloatArray]:

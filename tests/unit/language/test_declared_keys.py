@@ -1,6 +1,7 @@
 """What follows from the declared keys: the tables of the language page, and the methods of the builder."""
 
 import inspect
+import json
 import re
 from keyword import iskeyword
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.language.describe_keys import METHODS, METHODS_FILE, builder_methods, with_tables
 from fsm_dyn.language.keyed import keys_of
+from fsm_dyn.language.loader import load
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.schema import mapping_classes
 
@@ -50,3 +52,14 @@ def test_an_unknown_key_of_a_call_is_refused_with_its_place():
     model.body("ball", center="P", mass="1 kg", inertai={"zz": "1 kg*m^2"})
     with pytest.raises(fsm_dyn.ModelError, match=r"test_declared_keys\.py:\d+:\d+: a body has no key 'inertai'"):
         model.mechanism()
+
+
+def test_an_editor_finds_the_place_in_an_error():
+    page = (PAGE.parent / "how_to" / "editor.md").read_text(encoding="utf-8")
+    settings = [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)]
+    pattern = settings[-1]["tasks"][0]["problemMatcher"]["pattern"]
+    with pytest.raises(fsm_dyn.ModelError) as caught:
+        load("/models/ball.yaml", text="fsm_dyn: 1\nname: ball\nbodis: {}\n")
+    found = re.match(pattern["regexp"], f"error: {caught.value}".splitlines()[0])
+    shown = [found[pattern[part]] for part in ("file", "line", "column", "message")]
+    assert shown == ["/models/ball.yaml", "3", "1", "a model has no key 'bodis'"]
