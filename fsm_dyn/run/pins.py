@@ -457,14 +457,10 @@ class PinImpulses:
         best = near[np.argmin(np.abs(rows.u[near] - transition.u_before).max(axis=1, initial=0.0))]
         return rows.only(np.array([best]))
 
-    def _written(self, transition: Transition) -> int | None:
-        """Return the number of the user-defined transition, if it has impulses or resets."""
-        automaton = self._rows.model.automaton
-        assert automaton is not None  # else there were no programs
-        for number, item in enumerate(automaton.mechanism.transitions):
-            if (item.impulses or item.reset) and any(event == item.name for event, _, _ in transition.fired):
-                return number
-        return None
+    @staticmethod
+    def _written(transition: Transition) -> int | None:
+        """Return the number of the user-defined transition, if it is one."""
+        return None if transition.written < 0 else transition.written
 
 
 def of_connection(impulses: Mapping[str, FloatArray], name: str) -> FloatArray:

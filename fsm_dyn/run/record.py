@@ -452,6 +452,7 @@ def transition_of(
         fired=fired(automaton, found, number),
         source_label=labels.of(states[found.source[number]]),
         target_label=labels.of(states[found.target[number]]),
+        written=int(found.written[number]),
     )
 
 

@@ -59,6 +59,8 @@ class Transition:
         All guards fired together: event, value and slope just before, of each.
     source_label, target_label : str
         Labels of the modes before and after for the user; empty if equal to their names.
+    written : int
+        Number of the user-defined transition that it is, -1 for none.
     """
 
     time: float
@@ -77,6 +79,7 @@ class Transition:
     fired: tuple[tuple[str, float, float], ...] = ()
     source_label: str = ""
     target_label: str = ""
+    written: int = -1
     find_pin_impulse: Callable[[Transition], Mapping[str, FloatArray]] | None = field(default=None, compare=False)
 
     @cached_property

@@ -309,3 +309,41 @@ def test_ends_of_a_bar_on_three_supports_are_not_determined():
     agree(shares, [10.0, 10.0, 10.0])
     for name in posts:
         np.testing.assert_array_equal(pins[name].determined[0], [True, False, True, True, True, True])
+
+
+def test_end_of_infinitely_many_impacts_balances_the_momentum():
+    """The last transition of a rod that comes to rest on its block has the jump of the momentum, in both supports."""
+    contacts = {"block": {"gap": "dot(pos(S), N.x)", "restitution": 0.3}}
+    loads = [{"gravity": "-g*N.y"}, {"force": "-2 N*N.x", "at": "C"}]
+    run = run_of(rod(0.3, contacts=contacts, loads=loads, initial={"pin": "0.6 rad"}), 1.2)
+    zeno = impulses(run)[-1]
+    assert "Zeno" in zeno.cause
+    jump = float(zeno.u_after[0] - zeno.u_before[0])
+    pin, block = zeno.pin_impulse["pin"], zeno.pin_impulse["block"]
+    assert jump > 1e-6
+    agree(pin[:3] + block[:3], [0.5 * 0.3 * jump, 0.0, 0.0], 1e-9, 1e-12)
+    agree(0.3 * block[0], 0.5 * 0.6**2 / 3.0 * jump, 1e-9, 1e-15)
+
+
+def knocked(**transition):
+    """Return a rod that hangs at rest until 0.1 s, and is knocked then."""
+    timer = {"name": "knock", "from": "hanging", "when": "t - 0.1 s", **transition}
+    return rod(0.3, modes={"hanging": {}}, loads=[], transitions=[timer], initial={})
+
+
+@pytest.mark.parametrize(("struck", "pin"), [(0.2, -0.1), (0.4, 0.0), (0.5, 0.05)])
+def test_tap_of_a_user(struck, pin):
+    """Tapped at s a hanging rod strikes its pin by I (3 s/2 l - 1); the tap is no force of the pin itself."""
+    model = knocked(impulse=[{"linear": "0.2 N*s*N.x", "at": "S"}])
+    model["parameters"]["s"] = f"{struck} m"
+    run = run_of(model, 0.2)
+    (hit,) = run.transitions
+    agree(hit.pin_impulse["pin"], [pin, 0.0, 0.0, 0.0, 0.0, 0.0], 1e-9, 1e-12)
+    assert hit.u_after[0] == pytest.approx(0.2 * struck / (0.5 * 0.6**2 / 3.0))
+
+
+def test_reset_of_a_user_is_no_impulse():
+    """Speeds that a transition assigns come from nothing: no pin sees them."""
+    (hit,) = run_of(knocked(reset={"pin_dot": "2 rad/s"}), 0.2).transitions
+    assert hit.u_after[0] == 2.0
+    agree(hit.pin_impulse["pin"], np.zeros(6))
