@@ -28,6 +28,7 @@
 #define FSM_PROOF_CLOSE     10.0   // tolerances of time within which events are one
 #define FSM_PROOF_STACKED   64     // pieces that wait
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
+#define FSM_PROOF_MOTION    10     // numbers that describe the motion of a state in a step
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
 /* Integers in `work->proof_numbers`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
@@ -66,7 +67,7 @@ static struct proof proof_of(const struct fsm_run *run)
     p.guards = fsm_guard_count(tables, mode);
     p.numbers = run->work->proof_numbers.at;
     p.bernstein = run->work->proof.at;
-    p.low = p.bernstein + 5 * P;
+    p.low = p.bernstein + FSM_PROOF_MOTION * P;
     p.high = p.low + P;
     p.speed = p.high + P;
     p.bend = p.speed + P;
@@ -112,12 +113,31 @@ static void enclose(const struct fsm_run *run, const struct proof *p, const int8
     }
 }
 
+/* Write the recorded motion of a state in the trial step of length `h` (s): coefficients of its way from the start, those
+   of its rate, its value at the start.  Neither is a difference of values, which are rounded more coarsely. */
+static void put_state(const struct fsm_run *run, int64_t i, double h, double *motion)
+{
+    const struct fsm_work *work = run->work;
+    double x0 = run->state->x.at[i], begin = run->state->x_dot.at[i], end = work->full_end.at[i];
+    double way = work->x_end.at[i] - x0, half = work->x_mid.at[i] - x0;
+    double *b = motion, *rates = motion + 5;
+    b[0] = 0.0;
+    b[1] = 0.25 * h * begin;
+    b[3] = way - 0.25 * h * end;
+    b[4] = way;
+    b[2] = (16.0 * half - 4.0 * (b[1] + b[3]) - way) / 6.0;
+    rates[0] = begin;
+    rates[1] = 4.0 / h * (b[2] - b[1]);
+    rates[2] = 4.0 / h * (b[3] - b[2]);
+    rates[3] = end;
+    motion[9] = x0;
+}
+
 /* Write bounds of the arguments in the trial step of length `h` (s), and the Bernstein coefficients of states. */
 static void bound_step(const struct fsm_run *run, const struct proof *p, double h)
 {
     const struct fsm_state *state = run->state;
-    const struct fsm_work *work = run->work;
-    double t = state->clock->time, first = 4.0 / h, second = 12.0 / (h * h);
+    double t = state->clock->time;
     for (int64_t k = 0; k < p->program.moving; k++) {
         int64_t i = p->program.arguments[k] - 1;
         if (i < 0) {
@@ -132,65 +152,74 @@ static void bound_step(const struct fsm_run *run, const struct proof *p, double 
             p->speed[k] = fsm_larger(-jet.rate.low, jet.rate.high);
             p->bend[k] = fsm_larger(-jet.second.low, jet.second.high);
         } else {
-            double *b = p->bernstein + 5 * k, x0 = state->x.at[i], x1 = work->x_end.at[i];
-            b[0] = x0;
-            b[1] = x0 + 0.25 * h * state->x_dot.at[i];
-            b[3] = x1 - 0.25 * h * work->full_end.at[i];
-            b[4] = x1;
-            b[2] = (16.0 * work->x_mid.at[i] - x0 - 4.0 * (b[1] + b[3]) - x1) / 6.0;
-            double d0 = b[1] - b[0], d1 = b[2] - b[1], d2 = b[3] - b[2], d3 = b[4] - b[3];
-            double low = fsm_smaller(fsm_smaller(b[0], b[1]), fsm_smaller(b[3], b[4]));
-            double high = fsm_larger(fsm_larger(b[0], b[1]), fsm_larger(b[3], b[4]));
-            low = fsm_smaller(low, b[2]);
-            high = fsm_larger(high, b[2]);
-            double room = low == high ? 0.0 : 8.0 * FSM_EPS * fsm_larger(-low, high);
-            p->low[k] = low - room;
-            p->high[k] = high + room;
-            p->speed[k] = first * (room + fsm_larger(fsm_larger(fabs(d0), fabs(d1)), fsm_larger(fabs(d2), fabs(d3))));
-            p->bend[k] = second * (room + fsm_larger(fabs(d1 - d0), fsm_larger(fabs(d2 - d1), fabs(d3 - d2))));
+            put_state(run, i, h, p->bernstein + FSM_PROOF_MOTION * k);
+            const double *b = p->bernstein + FSM_PROOF_MOTION * k, *rates = b + 5;
+            double x0 = state->x.at[i], low = 0.0, high = 0.0, fast = 0.0, turn = 0.0;
+            for (int64_t m = 1; m < 5; m++) {
+                low = fsm_smaller(low, b[m]);
+                high = fsm_larger(high, b[m]);
+                fast = fsm_larger(fast, fabs(rates[m - 1]));
+                turn = m < 4 ? fsm_larger(turn, fabs(rates[m] - rates[m - 1])) : turn;
+            }
+            double room = fast == 0.0 ? 0.0 : 2.0 * FSM_EPS * (fabs(x0) + 4.0 * fsm_larger(-low, high));
+            p->low[k] = x0 + low - room;
+            p->high[k] = x0 + high + room;
+            p->speed[k] = fast * (1.0 + 8.0 * FSM_EPS);
+            p->bend[k] = 3.0 / h * (turn + 16.0 * FSM_EPS * fast);
         }
     }
 }
 
-/* The jet of a state on the piece [a, b] of the step of length `h` (s), a point where both are equal. */
-static struct fsm_jet jet_of_state(const double *coefficients, double h, double a, double b)
+/* The jet of a state on the piece [a, b] of the step of length `h` (s), a point where both are equal.
+
+   Rates are those of the coefficients of the rate: differences of values on so short a piece would be roundings. */
+static struct fsm_jet jet_of_state(const double *motion, double h, double a, double b)
 {
-    double c[5], d[5];
+    double c[5], d[4], e[4], fast = 0.0;
     for (int64_t m = 0; m < 5; m++) {
-        c[m] = coefficients[m];
+        c[m] = motion[m];
+    }
+    for (int64_t m = 0; m < 4; m++) {
+        d[m] = motion[5 + m];
+        fast = fsm_larger(fast, fabs(d[m]));
     }
     for (int64_t level = 1; level < 5 && a > 0.0; level++) {
         for (int64_t m = 0; m < 5 - level; m++) {
             c[m] += a * (c[m + 1] - c[m]);
         }
-    }
-    double rest = 1.0 - a, ratio = rest > 0.0 ? (b - a) / rest : 0.0, w = a == b ? rest * h : (b - a) * h;
-    if (a == b && rest > 0.0) {
-        double rate = 4.0 / w * (c[1] - c[0]);
-        return (struct fsm_jet){{c[0], c[0]}, {rate, rate}, {0.0, 0.0}};
-    }
-    d[0] = c[0];
-    for (int64_t level = 1; level < 5; level++) {
-        for (int64_t m = 0; m < 5 - level; m++) {
-            c[m] += ratio * (c[m + 1] - c[m]);
+        for (int64_t m = 0; m < 4 - level; m++) {
+            d[m] += a * (d[m + 1] - d[m]);
         }
-        d[level] = c[0];
     }
-    double before = d[1] - d[0];
-    struct fsm_interval value = {fsm_smaller(d[0], d[1]), fsm_larger(d[0], d[1])}, rate = {before, before};
-    struct fsm_interval second = {FSM_INFINITY, -FSM_INFINITY};
-    for (int64_t m = 2; m < 5; m++) {
-        double change = d[m] - d[m - 1], turn = change - before;
-        before = change;
-        value = fsm_hull(value, (struct fsm_interval){d[m], d[m]});
-        rate = fsm_hull(rate, (struct fsm_interval){change, change});
-        second = fsm_hull(second, (struct fsm_interval){turn, turn});
+    double value = motion[9] + c[0];
+    if (a == b) {
+        return (struct fsm_jet){{value, value}, {d[0], d[0]}, {0.0, 0.0}};
     }
-    double room = value.low == value.high ? 0.0 : 16.0 * FSM_EPS * fsm_larger(-value.low, value.high);
-    double first = 4.0 / w, both = 12.0 / (w * w);
-    return (struct fsm_jet){{value.low - room, value.high + room},
-                            {first * (rate.low - room), first * (rate.high + room)},
-                            {both * (second.low - room), both * (second.high + room)}};
+    double rest = 1.0 - a, ratio = rest > 0.0 ? (b - a) / rest : 0.0, w = (b - a) * h;
+    e[0] = d[0];
+    for (int64_t level = 1; level < 4; level++) {
+        for (int64_t m = 0; m < 4 - level; m++) {
+            d[m] += ratio * (d[m + 1] - d[m]);
+        }
+        e[level] = d[0];
+    }
+    double way = 0.0, low = 0.0, high = 0.0;
+    struct fsm_interval rate = {e[0], e[0]}, second = {FSM_INFINITY, -FSM_INFINITY};
+    for (int64_t m = 0; m < 4; m++) {
+        way += 0.25 * w * e[m];
+        low = fsm_smaller(low, way);
+        high = fsm_larger(high, way);
+        rate = fsm_hull(rate, (struct fsm_interval){e[m], e[m]});
+        if (m > 0) {
+            double turn = e[m] - e[m - 1];
+            second = fsm_hull(second, (struct fsm_interval){turn, turn});
+        }
+    }
+    double first = 8.0 * FSM_EPS * fast, size = fsm_larger(fabs(value + low), fabs(value + high));
+    double room = fast == 0.0 ? 0.0 : 2.0 * FSM_EPS * size + w * first;
+    return (struct fsm_jet){{value + low - room, value + high + room},
+                            {rate.low - first, rate.high + first},
+                            {3.0 / w * (second.low - 2.0 * first), 3.0 / w * (second.high + 2.0 * first)}};
 }
 
 /* Write the jets of the arguments on the piece [a, b] of the step of length `h` (s), or at a point, into `jets`. */
@@ -205,7 +234,7 @@ static void put_piece(const struct fsm_run *run, const struct proof *p, double h
         } else if (i >= n) {
             jets[k] = fsm_enclose_input(run, i - n, t + a * h, t + b * h);
         } else {
-            jets[k] = jet_of_state(p->bernstein + 5 * k, h, a, b);
+            jets[k] = jet_of_state(p->bernstein + FSM_PROOF_MOTION * k, h, a, b);
         }
     }
 }

@@ -12,13 +12,7 @@ TRIALS = 6  # of each scene, of one flight or several
 OTHERS = 2  # ways but the default, one throw in each; scenes take turns
 
 
-def marked(scene):
-    creeps = scene.name in throws.CREEPING
-    ends = [pytest.mark.xfail(reason="steps of 1e-11 s without end", strict=True)] if creeps else []
-    return pytest.param(scene, id=scene.name, marks=ends)
-
-
-@pytest.mark.parametrize("scene", [marked(scene) for scene in throws.SCENES])
+@pytest.mark.parametrize("scene", throws.SCENES, ids=lambda scene: scene.name)
 def test_no_touch_is_missed(scene):
     found = []
     number, others = throws.SCENES.index(scene), throws.ways(scene)[1:]
@@ -28,6 +22,24 @@ def test_no_touch_is_missed(scene):
         if wrong and wrong[0] != "unjudged":
             found.append(f"throw {seed}, {way}, {wrong[0]}: {wrong[1]}")
     assert not found, "\n".join(found)
+
+
+def test_steps_stay_long_where_a_pivot_is_small():
+    """A point lands on the inside of a sphere that has turned 117 times, where the speed that follows is bound least.
+
+    The force of 1.7 N is enclosed by a program that loses ten digits there.  Rates that were differences of values of
+    735 rad on short pieces lost the others, so that it was never proved, in steps of 1e-11 s.
+    """
+    scene = next(item for item in throws.SCENES if item.name == "point at turning inside of sphere, rigid")
+    numbers = {"e": 0.484834412, "mu": 0.39211476, "R": 0.0977501427, "r": 0.0326354266, "g": 0.00131440655}
+    q = {"x": 0.0297242517, "y": 0.0838608087, "z": 0.0075418235, "p": 22.9278543, "q": -735.548459}
+    u = {"x": 0.721973535, "y": -0.676437311, "z": -0.534875357, "p": 0.85201986, "q": -26.8255307}
+    start = q | {f"{name}_dot": rate for name, rate in u.items()}
+    run = throws.simulator(scene).run(0.01, parameters=numbers, initial=start, max_steps=500)
+    assert run.transitions[-1].target == "hit_closed"
+    slid = run.t[run.t > run.transitions[-1].time]
+    assert len(slid) < 50
+    assert np.diff(slid).min() > 1e-6
 
 
 def test_distances_are_those_of_many_places_of_an_outline():
