@@ -18,6 +18,7 @@
 #include "enclosure_code.c"
 #include "enclosure.c"
 #include "input_enclosure.c"
+#include "state_enclosure.c"
 #include "force_enclosure.c"
 #include "guard_proof.c"
 #include "zeno.c"

@@ -28,7 +28,6 @@
 #define FSM_PROOF_CLOSE     10.0   // tolerances of time within which events are one
 #define FSM_PROOF_STACKED   64     // pieces that wait
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
-#define FSM_PROOF_MOTION    10     // numbers that describe the motion of a state in a step
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
 /* Integers in `work->proof_numbers`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
@@ -42,7 +41,7 @@ struct proof {
     const int64_t *outputs;                   // (n_guards,): values of the program, -1 where a guard has none, below where
                                               // its forces are solved for
     int64_t guards;
-    double *bernstein;                        // (moving, 5): of the states in the step
+    double *motion;                           // (moving, FSM_MOTION): of the states in the step
     double *low, *high, *speed, *bend;        // (moving,): bounds of the arguments in the step
     double *region_low, *region_high, *reach; // (moving,): the region of some steps, and distances from its middle
     double *local, *local_down, *local_up;    // (guards,): how much a guard changes in it, -1: known from the large region
@@ -66,8 +65,8 @@ static struct proof proof_of(const struct fsm_run *run)
     p.outputs = tables->guard_enclosure.at + first;
     p.guards = fsm_guard_count(tables, mode);
     p.numbers = run->work->proof_numbers.at;
-    p.bernstein = run->work->proof.at;
-    p.low = p.bernstein + FSM_PROOF_MOTION * P;
+    p.motion = run->work->proof.at;
+    p.low = p.motion + FSM_MOTION * P;
     p.high = p.low + P;
     p.speed = p.high + P;
     p.bend = p.speed + P;
@@ -113,27 +112,7 @@ static void enclose(const struct fsm_run *run, const struct proof *p, const int8
     }
 }
 
-/* Write the recorded motion of a state in the trial step of length `h` (s): coefficients of its way from the start, those
-   of its rate, its value at the start.  Neither is a difference of values, which are rounded more coarsely. */
-static void put_state(const struct fsm_run *run, int64_t i, double h, double *motion)
-{
-    const struct fsm_work *work = run->work;
-    double x0 = run->state->x.at[i], begin = run->state->x_dot.at[i], end = work->full_end.at[i];
-    double way = work->x_end.at[i] - x0, half = work->x_mid.at[i] - x0;
-    double *b = motion, *rates = motion + 5;
-    b[0] = 0.0;
-    b[1] = 0.25 * h * begin;
-    b[3] = way - 0.25 * h * end;
-    b[4] = way;
-    b[2] = (16.0 * half - 4.0 * (b[1] + b[3]) - way) / 6.0;
-    rates[0] = begin;
-    rates[1] = 4.0 / h * (b[2] - b[1]);
-    rates[2] = 4.0 / h * (b[3] - b[2]);
-    rates[3] = end;
-    motion[9] = x0;
-}
-
-/* Write bounds of the arguments in the trial step of length `h` (s), and the Bernstein coefficients of states. */
+/* Write bounds of the arguments in the trial step of length `h` (s), and the motion of states. */
 static void bound_step(const struct fsm_run *run, const struct proof *p, double h)
 {
     const struct fsm_state *state = run->state;
@@ -152,8 +131,8 @@ static void bound_step(const struct fsm_run *run, const struct proof *p, double 
             p->speed[k] = fsm_larger(-jet.rate.low, jet.rate.high);
             p->bend[k] = fsm_larger(-jet.second.low, jet.second.high);
         } else {
-            put_state(run, i, h, p->bernstein + FSM_PROOF_MOTION * k);
-            const double *b = p->bernstein + FSM_PROOF_MOTION * k, *rates = b + 5;
+            fsm_record_state(run, i, h, p->motion + FSM_MOTION * k);
+            const double *b = p->motion + FSM_MOTION * k, *rates = b + 5;
             double x0 = state->x.at[i], low = 0.0, high = 0.0, fast = 0.0, turn = 0.0;
             for (int64_t m = 1; m < 5; m++) {
                 low = fsm_smaller(low, b[m]);
@@ -170,58 +149,6 @@ static void bound_step(const struct fsm_run *run, const struct proof *p, double 
     }
 }
 
-/* The jet of a state on the piece [a, b] of the step of length `h` (s), a point where both are equal.
-
-   Rates are those of the coefficients of the rate: differences of values on so short a piece would be roundings. */
-static struct fsm_jet jet_of_state(const double *motion, double h, double a, double b)
-{
-    double c[5], d[4], e[4], fast = 0.0;
-    for (int64_t m = 0; m < 5; m++) {
-        c[m] = motion[m];
-    }
-    for (int64_t m = 0; m < 4; m++) {
-        d[m] = motion[5 + m];
-        fast = fsm_larger(fast, fabs(d[m]));
-    }
-    for (int64_t level = 1; level < 5 && a > 0.0; level++) {
-        for (int64_t m = 0; m < 5 - level; m++) {
-            c[m] += a * (c[m + 1] - c[m]);
-        }
-        for (int64_t m = 0; m < 4 - level; m++) {
-            d[m] += a * (d[m + 1] - d[m]);
-        }
-    }
-    double value = motion[9] + c[0];
-    if (a == b) {
-        return (struct fsm_jet){{value, value}, {d[0], d[0]}, {0.0, 0.0}};
-    }
-    double rest = 1.0 - a, ratio = rest > 0.0 ? (b - a) / rest : 0.0, w = (b - a) * h;
-    e[0] = d[0];
-    for (int64_t level = 1; level < 4; level++) {
-        for (int64_t m = 0; m < 4 - level; m++) {
-            d[m] += ratio * (d[m + 1] - d[m]);
-        }
-        e[level] = d[0];
-    }
-    double way = 0.0, low = 0.0, high = 0.0;
-    struct fsm_interval rate = {e[0], e[0]}, second = {FSM_INFINITY, -FSM_INFINITY};
-    for (int64_t m = 0; m < 4; m++) {
-        way += 0.25 * w * e[m];
-        low = fsm_smaller(low, way);
-        high = fsm_larger(high, way);
-        rate = fsm_hull(rate, (struct fsm_interval){e[m], e[m]});
-        if (m > 0) {
-            double turn = e[m] - e[m - 1];
-            second = fsm_hull(second, (struct fsm_interval){turn, turn});
-        }
-    }
-    double first = 8.0 * FSM_EPS * fast, size = fsm_larger(fabs(value + low), fabs(value + high));
-    double room = fast == 0.0 ? 0.0 : 2.0 * FSM_EPS * size + w * first;
-    return (struct fsm_jet){{value + low - room, value + high + room},
-                            {rate.low - first, rate.high + first},
-                            {3.0 / w * (second.low - 2.0 * first), 3.0 / w * (second.high + 2.0 * first)}};
-}
-
 /* Write the jets of the arguments on the piece [a, b] of the step of length `h` (s), or at a point, into `jets`. */
 static void put_piece(const struct fsm_run *run, const struct proof *p, double h, double a, double b, struct fsm_jet *jets)
 {
@@ -234,7 +161,7 @@ static void put_piece(const struct fsm_run *run, const struct proof *p, double h
         } else if (i >= n) {
             jets[k] = fsm_enclose_input(run, i - n, t + a * h, t + b * h);
         } else {
-            jets[k] = jet_of_state(p->bernstein + FSM_PROOF_MOTION * k, h, a, b);
+            jets[k] = fsm_enclose_state(p->motion + FSM_MOTION * k, h, a, b);
         }
     }
 }
