@@ -23,6 +23,7 @@ from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
 from fsm_dyn.draw.mode_graph_svg import mode_graph
+from fsm_dyn.draw.svg import element, escaped, html_table
 from fsm_dyn.run.judgement import Verdict
 
 if TYPE_CHECKING:
@@ -155,6 +156,17 @@ class StudyRun:
         return self.modes[-1] if self.modes else ""
 
 
+_VERDICTS: Final[tuple[Verdict, ...]] = ("met", "violated", "undecided")
+_MOST_SEQUENCES: Final = 12  # in a notebook
+_MOST_MODES: Final = 6  # of a sequence there
+
+
+def _elided(sequence: Sequence[str]) -> str:
+    """Return visited modes as text; of many the first ones and the last."""
+    shown = sequence if len(sequence) <= _MOST_MODES else (*sequence[: _MOST_MODES - 1], "…", sequence[-1])
+    return " → ".join(shown)
+
+
 @dataclass(frozen=True)
 class Study:
     """All runs of a study, by columns.
@@ -216,6 +228,18 @@ class Study:
     distributions: Mapping[str, str] = field(default_factory=dict)
     compiled: int = 0
     replicates: int = 1
+
+    def _repr_html_(self) -> str:
+        # for notebooks only
+        count = len(self.outcomes)
+        head = f"{self.model}: {count} runs, {self.sample} of {', '.join(self.varied)}"
+        verdicts = [(name, *(str(found.count(kind)) for kind in _VERDICTS)) for name, found in self.verdicts.items()]
+        sequences = Counter(self.sequences).most_common(_MOST_SEQUENCES)
+        parts = [element("p", element("b", escaped(head)))]
+        if verdicts:
+            parts.append(html_table(("requirement", *_VERDICTS), verdicts))
+        parts.append(html_table(("runs", "visited modes"), [(str(n), _elided(own)) for own, n in sequences]))
+        return element("div", parts)
 
     @property
     def varied(self) -> tuple[str, ...]:

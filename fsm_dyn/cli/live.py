@@ -418,7 +418,7 @@ def _play_back(
     if html is not None:
         prepare_file("--html", html)
         with progress_message(f"writing {html}", as_json):
-            write_report(open_recorded_run(path), html, before=earlier and earlier())
+            write_report(open_recorded_run(path), html, before=None if earlier is None else earlier())
         print_status(f"wrote {html}")
         return
     serve_recorded_run(lambda: open_recorded_run(path), path.name, page_port, opened, earlier)

@@ -67,6 +67,25 @@ def write_report(
     return path
 
 
+class InlinePage:
+    """Page of a run as notebooks show it: in a frame, with all that it needs.
+
+    Parameters
+    ----------
+    run : Run
+    before : Run, optional
+        Run that is shown behind it.
+    """
+
+    def __init__(self, run: Trajectory, before: Trajectory | None = None) -> None:
+        earlier = None if before is None else from_trajectory(before, "before")
+        self.text = report_text(from_trajectory(run, "run"), earlier)
+
+    def _repr_html_(self) -> str:
+        frame = 'style="width:100%;height:52rem;border:1px solid #8884;border-radius:6px"'
+        return f'<iframe srcdoc="{html.escape(self.text)}" {frame}></iframe>'
+
+
 def report_text(recorded: RecordedRun, before: RecordedRun | None = None) -> str:
     """Return the self-contained page of a recorded run, with another one behind it."""
     encoder, data = recorded.encoder, plain_json(plain(report_data(recorded, before)))

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.draw.svg import html_table
 from fsm_dyn.programs.program import Only
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
@@ -65,6 +66,15 @@ class EnergyBalance:
                 explained = explained + sign * values
         residual: FloatArray = total - explained
         return residual
+
+    def _repr_html_(self) -> str:
+        # for notebooks only
+        entries = [("kinetic energy", self.kinetic), ("potential energy", self.potential), ("total", self.total)]
+        for what, table in (("work of", self.work), ("heat of", self.friction), ("work of", self.constraints)):
+            entries += [(f"{what} {name}", values) for name, values in table.items()]
+        entries += [("transitions", self.transitions), ("drives", self.drive), ("residual", self.residual)]
+        rows = [(name, f"{values[0]:.4g}", f"{values[-1]:.4g}") for name, values in entries if len(values)]
+        return html_table(("J", "start", "end"), rows)
 
     @property
     def exchanged(self) -> float:

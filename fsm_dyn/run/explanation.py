@@ -12,7 +12,7 @@ from fsm_dyn.automaton.initial_values import massless_bodies
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import ContactInfo, shared_name
-from fsm_dyn.draw.svg import table
+from fsm_dyn.draw.svg import element, escaped, html_table, table
 from fsm_dyn.language.memory import sample_counts
 from fsm_dyn.language.values import named_values
 from fsm_dyn.run import outcomes
@@ -100,6 +100,26 @@ class Explanation:
         return _text(self)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        # for notebooks only
+        head = f"{self.model} at {self.time:g} s: {self.label or self.mode}"
+        forces = [
+            (item.name, item.state, *("" if v is None else f"{v:.4g}" for v in (item.gap, item.normal, item.friction)))
+            for item in self.contacts[:MANY]
+        ]
+        guards = [
+            (item.event, f"{item.value:.4g}", "" if item.time_to_zero is None else f"{item.time_to_zero:.3g} s")
+            for item in self.guards[:MANY]
+        ]
+        parts = [element("p", f"{element('b', escaped(head))}")]
+        if self.preceding:
+            parts.append(element("p", escaped(f"since {self.preceding[-1].time:.6g} s: {self.preceding[-1].cause}")))
+        if forces:
+            parts.append(html_table(("contact", "state", "gap", "normal, N", "friction, N"), forces))
+        if guards:
+            parts.append(html_table(("guard", "value", "zero in"), guards))
+        return element("div", parts)
 
     def as_data(self) -> dict[str, Any]:
         """Return everything as plain data, for JSON."""

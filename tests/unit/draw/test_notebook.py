@@ -138,3 +138,26 @@ def test_many_modes_and_long_runs_stay_small():
     assert heights[1].count(min(heights[1])) <= 2, "one instant in a million is not lost"
     assert min(heights[1]) < min(heights[0])
     assert heights[2] == []
+
+
+def test_tables_of_energy_explanation_and_study():
+    graph = fsm_dyn.compile("bouncing_ball")
+    run = fsm_dyn.simulate(graph, until=1.0)
+    energy = checked(run.energy._repr_html_())
+    rows = {row[0].text: [float(cell.text) for cell in row[1:]] for row in energy[1:]}
+    assert rows["total"] == [float(f"{run.energy.total[k]:.4g}") for k in (0, -1)]
+    told = checked(run.explain(0.9)._repr_html_())
+    assert "ground" in "".join(told.itertext())
+    study = fsm_dyn.study(graph, {"e": [0.4, 0.8]}, until=0.6)
+    whole = "".join(checked(study._repr_html_()).itertext())
+    assert "2 runs" in whole
+
+
+def test_a_page_in_a_notebook_is_one_frame_whose_text_cannot_leave_it():
+    from fsm_dyn.page.report import InlinePage
+
+    page = InlinePage(fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), until=0.6))
+    frame = ElementTree.fromstring(page._repr_html_().replace("&#x27;", "'"))
+    assert frame.tag == "iframe"
+    assert frame.attrib["srcdoc"].strip().startswith("<!doctype html>")
+    assert page._repr_html_().count("<") == 2

@@ -126,5 +126,8 @@ if (new URLSearchParams(location.search).get("from") === "models") {
   Object.assign(document.getElementById("models"), { href: "models.html", hidden: false });
 }
 
+// In a frame of another page: the mechanism and its contacts alone, playing at once unless motion is unwanted.
+if (location.hash === "#embedded") document.body.classList.add("embedded");
+
 // For tests and debugging.
 window.fsmDyn = new App();

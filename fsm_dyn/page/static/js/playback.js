@@ -4,6 +4,7 @@ import { $, setText, short } from "./dom.js";
 import { doubles, upTo, wholes } from "./base64_arrays.js";
 
 const SMALL = 0.005; // of the run, step of an arrow key
+const AFTER = 600; // ms, until an embedded page plays
 const TICKS = 2000; // most marks of transitions
 
 export class Playback {
@@ -38,6 +39,8 @@ export class Playback {
     this.clock = again ? Math.min(this.to, Math.max(this.from, clock)) : this.from;
     if (again) this.play(playing);
     this.row = 0;
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (document.body.classList.contains("embedded") && !still) setTimeout(() => this.play(true), AFTER);
     setText($("playback-span"), `${short(this.from)} s`);
     setText($("playback-end"), `${short(this.to, 4)} s`);
     this.draw();
@@ -119,7 +122,8 @@ export class Playback {
       const passed = ((now - this.before) / 1000) * this.rate, pace = this.pace?.(this.clock);
       const next = pace ? Math.min(this.clock + passed * pace.rate, Math.max(pace.until, this.clock + 1e-12)) : this.clock + passed;
       this.seek(next);
-      if (next >= this.to) this.play(false);
+      if (next >= this.to && document.body.classList.contains("embedded")) this.seek(this.from);
+      else if (next >= this.to) this.play(false);
     }
     this.before = now;
   }
