@@ -31,7 +31,7 @@ from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.live_view import entry, independent_parameters
 from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
-from fsm_dyn.page.story import in_words, instants, story_payload, visit_times
+from fsm_dyn.page.story import in_words, instants, quantity_words, story_payload, usual_charts, visit_times
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
 from fsm_dyn.run.trajectory import Trajectory
@@ -255,7 +255,7 @@ class PlaybackFrames:
     number : int
         Number of the run, which the page compares with that of frames.
     before : RecordedRun, optional
-        Run of the same mechanism that the page shows behind it, at the same time.
+        Earlier run of the same mechanism, shown behind it at the same time.
     """
 
     def __init__(self, run: RecordedRun, number: int = 1, before: RecordedRun | None = None) -> None:
@@ -316,8 +316,12 @@ class PlaybackFrames:
         trajectory, before = self.run.trajectory, self.before
         if trajectory is None:
             return None
-        places = self.run.encoder.quantities.row_places
-        return story_payload(trajectory, places, None if before is None else before.trajectory)
+        quantities, earlier = self.run.encoder.quantities, None if before is None else before.trajectory
+        return {
+            **story_payload(trajectory, quantities.row_places, earlier),
+            "quantities": quantity_words(trajectory, quantities.row_places, len(quantities.all)),
+            "charts": usual_charts(trajectory, [(item.name, item.group) for item in quantities.all]),
+        }
 
     def readers(self) -> int:
         """Return the number of guard lists so far."""
@@ -439,7 +443,7 @@ def open_recorded_run(path: Path) -> RecordedRun:
 
 @dataclass(frozen=True)
 class Reruns:
-    """A model that is run again with other parameters.
+    """Runs of a model with changed parameters.
 
     Attributes
     ----------
@@ -484,7 +488,7 @@ class PlaybackSession:
     name : str
         Shown until then.
     before : callable, optional
-        Returns the run that is shown behind it.
+        Returns an earlier run, shown behind it.
     live : bool
         Whether pages can go back to a live run.
     """

@@ -51,7 +51,7 @@ def write_report(
     graph : ModeGraph, optional
         Graph of the trajectory; without it the model is compiled from the trajectory's text.
     before : RecordedRun, optional
-        Run that is shown behind it.
+        Earlier run, shown behind it.
 
     Raises
     ------
@@ -68,13 +68,13 @@ def write_report(
 
 
 class InlinePage:
-    """Page of a run as notebooks show it: in a frame, with all that it needs.
+    """Page of a run as notebooks show it: in a frame, self-contained.
 
     Parameters
     ----------
     run : Run
     before : Run, optional
-        Run that is shown behind it.
+        Earlier run, shown behind it.
     """
 
     def __init__(self, run: Trajectory, before: Trajectory | None = None) -> None:

@@ -497,7 +497,7 @@ def serve_recorded_run(
     port, opened
         As for :func:`serve`.
     before : callable, optional
-        Returns the run that is shown behind it.
+        Returns an earlier run, shown behind it.
     """
     _serve_until_asked(PlaybackSession(make, name, before), port, [], opened)
 

@@ -20,6 +20,7 @@ MOST_COLUMNS: Final = 40  # visits with a column, which the page scrolls; of mor
 _NEAREST: Final = 0.12  # of a column, between two marks
 _HEIGHTS: Final = 48  # most points of a lane in one column
 _INSTANTS: Final = 1200  # in the visits, shown beside the rows of a run
+_CHARTS: Final = 3  # of each group, at first
 _EVEN: Final = 600  # in the run
 
 
@@ -34,8 +35,7 @@ def story_payload(
     places : mapping of int to int
         Index of the force of each constraint row among the quantities of a display frame.
     before : Trajectory, optional
-        Run that it is compared with: each visit gets the time at which the visit of the same name and number began
-        there, s.
+        Earlier run for comparison: each visit gets the begin of its visit of the same name and number, s.
 
     Returns
     -------
@@ -154,6 +154,37 @@ def _graph(diagram: VisitDiagram) -> dict[str, Any]:
 def in_words(trajectory: Trajectory, number: int) -> Transition:
     """Return a transition of a run with its cause as a sentence."""
     return replace(trajectory.transitions[number], cause=trajectory.reading.sentences.cause(number))
+
+
+def quantity_words(trajectory: Trajectory, places: Mapping[int, int], count: int) -> list[str | None]:
+    """Return words for the forces of contacts among the quantities of a display frame; None for the others."""
+    found: list[str | None] = [None] * count
+    words = trajectory.reading.words
+    for number, contact in enumerate(trajectory.model.contacts):
+        rows = [(contact.normal_row, "normal"), *((row, "friction") for row in contact.tangent_rows)]
+        for row, part in rows:
+            if row in places:
+                single = len(words.entries[words.entry_of[number]]) == 1
+                name = words.entry(words.entry_of[number]) if single else words.feature(number)
+                found[places[row]] = name if len(contact.tangent_rows) == 0 else f"{name}, {part}"
+    return found
+
+
+def usual_charts(trajectory: Trajectory, quantities: Sequence[tuple[str, str]]) -> list[int]:
+    """Return the numbers of the quantities shown first: outputs, coordinates that move, inputs unlike zero.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    quantities : sequence of (str, str)
+        Name and group of each.
+    """
+    found = []
+    for group in ("outputs", "coordinates", "inputs"):
+        own = [(number, trajectory[name]) for number, (name, kind) in enumerate(quantities) if kind == group]
+        moving = [(number, values) for number, values in own if len(values) and np.ptp(values) > 0.0]
+        found += [number for number, _ in moving][:_CHARTS]
+    return found
 
 
 def visit_times(trajectory: Trajectory, count: int) -> FloatArray:

@@ -23,7 +23,7 @@ export class Charts {
   model(model) {
     const same = this.about?.name === model.name && this.about.quantities.length === model.quantities.length;
     this.about = model;
-    this.names = model.quantities.map((q) => q.name);
+    this.names = model.quantities.map((q, i) => model.story?.quantities[i] ?? q.name);
     if (!same) this.chosen = this.usual();
     this.clear();
     this.whole = null; // in playback: data of the whole run
@@ -55,6 +55,7 @@ export class Charts {
   }
 
   usual() {
+    if (this.about.story?.charts.length) return [...this.about.story.charts];
     const found = [];
     for (const [group, most] of Object.entries(FIRST)) {
       this.about.quantities.map((q, i) => [q, i]).filter(([q]) => q.group === group).slice(0, most).forEach(([, i]) => found.push(i));
@@ -83,6 +84,13 @@ export class Charts {
     }
     const over = this.times.length - KEPT;
     if (over > 200) for (const list of [this.times, this.modes, ...this.values]) list.splice(0, over);
+  }
+
+  // Colour behind a sample: of its visit, without visits of its mode.
+  colour(sample) {
+    const { story, graph } = this.about;
+    if (!story) return graph.modes[this.modes[sample]]?.colour ?? "#bbb";
+    return story.fills[story.named[story.names[Math.max(0, upTo(story.begins, this.times[sample]) - 1)]]][0];
   }
 
   // Strips: the chosen quantities by unit.
@@ -164,14 +172,14 @@ export class Charts {
     const at = (t) => bbox.left + Math.min(bbox.width, Math.max(0, (t - min) * wide));
     for (let from = 0, drawn = -1; from < n; ) {
       let to = from + 1;
-      while (to < n && this.modes[to] === this.modes[from]) to++;
+      while (to < n && this.colour(to) === this.colour(from)) to++;
       const left = at(this.times[from]), right = at(this.times[Math.min(to, n - 1)]);
       if (right < drawn + 1) { // bands narrower than a pixel are merged into the first
         from = to;
         continue;
       }
       drawn = Math.max(right, left + 1);
-      ctx.fillStyle = this.about.graph.modes[this.modes[from]]?.colour ?? "#bbb";
+      ctx.fillStyle = this.colour(from);
       ctx.fillRect(left, bbox.top, Math.max(1, right - left), bbox.height);
       from = to;
     }
