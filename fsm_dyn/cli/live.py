@@ -230,8 +230,11 @@ def _told(name: str, report: RunReport, transitions: list[dict[str, Any]]) -> st
         )
     if report["saturations"]:
         lines.append(f"force saturated on {report['saturations']} occasions: see --scale and --max-force")
-    if report["releases"] or report["rejected"]:
-        lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
+    if report["releases"] or report["rejected"] or report["interruptions"]:
+        lines.append(
+            f"released {report['releases']} times, {report['rejected']} samples rejected; "
+            f"{report['interruptions']} times without a tick for a while, and a force of zero meanwhile"
+        )
     if report["lagging_ticks"]:
         lines.append(f"{report['lagging_ticks']} ticks took more work than a tick may, and went on in the next one")
         if report["real_time_ratio"] is not None:

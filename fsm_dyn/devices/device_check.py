@@ -30,7 +30,7 @@ from fsm_dyn.live.driver_protocol import (
     Sample,
     driver_class,
 )
-from fsm_dyn.live.live_settings import LiveSettings
+from fsm_dyn.live.live_settings import ZERO_AFTER, LiveSettings
 
 PERIOD: Final = 1e-3  # s
 QUIET_TIME: Final = 1.0  # s with zero force
@@ -391,7 +391,8 @@ def _safeguards(spec: DeviceSpec) -> list[str]:
     usual = LiveSettings()
     found = [f"- the run itself: after {1e3 * usual.release_after:g} ms"]
     if spec.zero_frame:
-        found.append(f"- the watchdog process, by a packet of zero force: after {1e3 * usual.release_after:g} ms")
+        zero_after = 1e3 * ZERO_AFTER * usual.release_after
+        found.append(f"- the watchdog process, by a packet of zero force: after {zero_after:.2g} ms")
     if spec.stop_mechanism == SAFE_FRAME:
         found.append(f"- the watchdog process, by the safe packet: after {1e3 * usual.watchdog_timeout:g} ms")
     if spec.watchdog:

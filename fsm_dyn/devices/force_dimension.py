@@ -2,11 +2,12 @@
 
 The library, ``libdhd`` or ``libdrd`` of the Force Dimension SDK, is loaded at run time and comes with the device.  It
 works in m, m/s and N; x points to the person, y to the person's right, z up.  Position, velocity, buttons and force
-are exchanged in every tick, each by a call blocking until the device answers.
+are exchanged by calls that block until the device answers.
 
-The process talks to the device itself, so no other process can remove its force. Therefore the watchdog of the
-controller is set (``dhdSetWatchdog``, in steps of 125 µs) and read back before the force is enabled; a device without
-one is refused, unless ``watchdog`` is 0: then the force is limited to a fifth.
+During a run on Linux the library is in a separate process (:mod:`fsm_dyn.devices.library_process`), so that the force
+ends when the tick process stands still.  Behind it is the watchdog of the controller: it is set (``dhdSetWatchdog``, in
+steps of 125 µs) and read back before the force is enabled; a device without one is refused, unless ``watchdog`` is 0:
+then the force is limited to a fifth.
 
 Options
 -------
@@ -35,6 +36,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
+from fsm_dyn.devices.library_process import LibraryDriver
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG, DeviceSpec, Sample
 
 REACH: Final = 0.25  # m
@@ -72,12 +74,10 @@ LIBRARY: Final = MakerLibrary(
 )
 
 
-class Driver:
-    """The device; see the module."""
+class DhdDevice:
+    """The device, by the library in this process; see the module."""
 
-    SELECTED_BY: Final[tuple[str, ...]] = ("serial",)
-
-    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+    def __init__(self, options: Mapping[str, Any]) -> None:
         self.spec = self.describe(options)
         self._library: Any = load_library(LIBRARY, str(options.get("library", "")))[0]
         self._serial = options.get("serial")
@@ -117,11 +117,6 @@ class Driver:
             "force_dimension", 3, WATCHDOG if watchdog else NOTHING, watchdog,
             force=given.number("force", float("inf"), above=True), handle=given.handle(), low=low, high=high,
         )  # fmt: skip
-
-    @classmethod
-    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return None: the library opens the device, in the tick process."""
-        return None
 
     def open(self) -> None:
         """Open the device, set its watchdog, and enable a force of zero.
@@ -219,3 +214,10 @@ class Driver:
         if result < 0:
             raise ConnectionError(f"the Force Dimension device {what}: {self._reason()}")
         return result
+
+
+class Driver(LibraryDriver):
+    """The device; see the module."""
+
+    DIRECT = DhdDevice
+    SELECTED_BY: Final[tuple[str, ...]] = ("serial",)

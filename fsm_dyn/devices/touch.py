@@ -5,8 +5,10 @@ in a thread of the library: :class:`ServoLoop` reads position, velocity and butt
 the latest force.  Ticks exchange samples and forces with it without waiting.  x points to the right, y up, z to the
 person.
 
-A servo loop without a force from a tick for ``release`` removes the force, as long as the process runs. No watchdog of
-the device is documented, so a stopped or killed process has no safeguard, and forces are limited to a fifth.
+During a run on Linux the library is in a separate process (:mod:`fsm_dyn.devices.library_process`), so that the force
+ends when the tick process stands still.  A servo loop without a force from a tick for ``release`` removes the force, as
+long as its process runs. No watchdog of the device is documented, so this process, stopped or killed, has no
+safeguard, and forces are limited to a fifth.
 
 Options
 -------
@@ -35,6 +37,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
+from fsm_dyn.devices.library_process import LibraryDriver
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
 
 DEVICE: Final = "Default Device"
@@ -188,12 +191,10 @@ class ServoLoop:
         self.counts = {**self.counts, name: self.counts.get(name, 0) + 1}
 
 
-class Driver:
-    """The device; see the module."""
+class HdDevice:
+    """The device, by the library in this process; see the module."""
 
-    SELECTED_BY: Final[tuple[str, ...]] = ("device",)
-
-    def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
+    def __init__(self, options: Mapping[str, Any]) -> None:
         self.spec = self.describe(options)
         self._library: Any = load_library(LIBRARY, str(options.get("library", "")))[0]
         self._name = str(options.get("device", DEVICE))
@@ -220,11 +221,6 @@ class Driver:
         low, high = given.workspace((REACH,) * 3)
         force = given.number("force", float("inf"), above=True)
         return DeviceSpec("touch", 3, NOTHING, force=force, handle=given.handle(), low=low, high=high)
-
-    @classmethod
-    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return None: the library opens the device, in the tick process."""
-        return None
 
     def open(self) -> None:
         """Open the device, and start the servo loop with a force of zero.
@@ -330,3 +326,10 @@ class Driver:
         error = self._library.hdGetError().code
         if error:
             raise ConnectionError(f"the device '{self._name}' of OpenHaptics {what}: {described(error)}")
+
+
+class Driver(LibraryDriver):
+    """The device; see the module."""
+
+    DIRECT = HdDevice
+    SELECTED_BY: Final[tuple[str, ...]] = ("device",)

@@ -68,6 +68,7 @@ RELEASES: Final = {
     ReleaseReason.WATCHDOG_SILENT: "the watchdog process gave no heartbeat for a while",
     ReleaseReason.LOOP_ABSENT: "the loop was away",
 }
+INTERRUPTED: Final = "no tick for a while: the watchdog process sent a force of zero"
 _TELLING: Final = 250  # ticks between events on rejected samples or releases
 SLOWEST: Final = 1e-3
 
@@ -302,8 +303,13 @@ class RunController:
         if counts[TickCounts.ADVANCING] and counts[TickCounts.STATUS] > Status.DONE:
             self.on_model_end(counts[TickCounts.STATUS])
 
+    def tell_rest(self) -> None:
+        """Emit at the end what the limited rate of events has held back."""
+        self._next_word = 0
+        self._tell_of_device()
+
     def _tell_of_device(self) -> None:
-        """Emit events on owner heartbeat, saturation and, at a limited rate, releases and rejected samples."""
+        """Emit events on owner heartbeat, saturation and, at a limited rate, interruptions, releases and rejections."""
         counts = self._counts
         if counts[TickCounts.OWNER_SILENT] != self._told_silent:
             self._told_silent = counts[TickCounts.OWNER_SILENT]
@@ -318,6 +324,7 @@ class RunController:
             return
         where = {"tick": self.ticks, "t": self.stepper.t}
         for name, count, why in (
+            ("interrupted", counts[TickCounts.ZERO_FORCE_PACKETS], INTERRUPTED),
             ("released", counts[TickCounts.RELEASES], RELEASES.get(counts[TickCounts.RELEASE_REASON], "")),
             ("rejected", counts[TickCounts.REJECTED_TOTAL], "samples that cannot be"),
             (

@@ -29,7 +29,7 @@ from fsm_dyn.live.driver_protocol import (
     descriptors,
     driver_class,
 )
-from fsm_dyn.live.live_settings import LiveSettings
+from fsm_dyn.live.live_settings import ZERO_AFTER, LiveSettings
 from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.live.tick import usual_substeps
 from fsm_dyn.live.tick_process import new_stepper
@@ -39,7 +39,6 @@ from fsm_dyn.live.usual_damping import most_felt, usual_dampings
 
 CODE: Final = "making machine code of the modes: once for a model, then it is kept"
 LEAST_RELEASE: Final = 3.0  # periods
-ZERO_AFTER: Final = 1.0 / 3.0  # of the time to a release: without a tick the watchdog process sends a force of zero
 LOOKS: Final = 8.0  # of the watchdog process in the time to a release
 # the libraries behind NumPy start a thread per processor, of no use here
 _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}

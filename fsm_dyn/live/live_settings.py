@@ -14,6 +14,7 @@ from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits
 from fsm_dyn.live.tick import MOST_SUBSTEPS, PASSIVITY_WORDS
 
 MOST_TICKS: Final = 2**53  # which a double counts
+ZERO_AFTER: Final = 1.0 / 3.0  # of the time to a release: without a tick the watchdog process sends a force of zero
 
 Axes = Annotated[int, Meta(ge=0, le=100)]
 

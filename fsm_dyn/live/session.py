@@ -87,8 +87,9 @@ class RunReport(TypedDict):
     Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None if passivity is
     not observed. ``running_time`` is the wall-clock time in which the model had to advance, ``real_time_ratio`` its
     advance over that; None before the first tick.  ``sample_interval`` is the median time between samples of the
-    device, at least a tick.  ``warnings``: of an ended run, an energy balance of its latest 4095 ticks that does not
-    close.  ``log`` is the error output of an abnormally ended run.
+    device, at least a tick.  ``interruptions``: zero forces that the watchdog process sent for lack of ticks.
+    ``warnings``: of an ended run, an energy balance of its latest 4095 ticks that does not close.  ``log`` is the error
+    output of an abnormally ended run.
     """
 
     ticks: int
@@ -102,6 +103,7 @@ class RunReport(TypedDict):
     overruns: int
     saturated_ticks: int
     saturations: int
+    interruptions: int
     releases: int
     faded_ticks: int
     lagging_ticks: int
@@ -402,6 +404,7 @@ class LiveSession:
             "overruns": int(header[LiveHeader.OVERRUNS]),
             "saturated_ticks": int(header[LiveHeader.SATURATED_TICKS]),
             "saturations": int(header[LiveHeader.SATURATIONS]),
+            "interruptions": int(header[LiveHeader.ZERO_FORCE_PACKETS]),
             "releases": int(header[LiveHeader.RELEASES]),
             "faded_ticks": int(header[LiveHeader.FADED_TICKS]),
             "lagging_ticks": int(header[LiveHeader.LAGGING_TICKS]),

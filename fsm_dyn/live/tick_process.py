@@ -290,6 +290,7 @@ class TickProcess:
         """Remove the force and close the device; exceptions of the driver are only reported."""
         self._busy(True)
         try:
+            self.controller.tell_rest()
             self._report_driver()
             self.device.close()
         except Exception as error:  # a driver may raise anything

@@ -21,6 +21,7 @@ from fsm_dyn.language.ports import Port
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.device_map import DeviceMap, Limits, coupled_ports
 from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, UNSTOPPED_FORCE_FRACTION, DeviceSpec, driver_class
+from fsm_dyn.live.live_settings import ZERO_AFTER
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
@@ -429,7 +430,7 @@ def stops(spec: DeviceSpec, watchdog_timeout: float, release_after: float) -> li
     """Return the force shutdown chain as text, in order."""
     found = [f"tick process: zero force on fault, {1e3 * release_after:g} ms without samples or watchdog process"]
     if spec.zero_frame:
-        found.append(f"watchdog process: zero force after {1e3 * release_after:g} ms without heartbeat")
+        found.append(f"watchdog process: zero force after {1e3 * ZERO_AFTER * release_after:.2g} ms without heartbeat")
     if spec.stop_mechanism == SAFE_FRAME:
         found.append(f"watchdog process: safe packet after {1e3 * watchdog_timeout:g} ms without heartbeat")
     elif spec.stop_mechanism == NOTHING:

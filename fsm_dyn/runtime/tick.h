@@ -156,6 +156,7 @@ struct fsm_tick_counts {
     int64_t released;       // 1: no force until the device is engaged anew
     int64_t releases;       // how often the device was released
     int64_t release_reason; // of the last one
+    int64_t settling;       // ticks in time until the device may be engaged again
     int64_t release_time;
     int64_t release_ticks; // ticks without a new sample likewise
     int64_t owner_beats;   // heartbeats of the owner when last looked at

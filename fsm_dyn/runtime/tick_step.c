@@ -425,8 +425,10 @@ static void decide(struct fsm_tick *tick, int64_t reason)
     bool released = reason != 0 && counts->phase == FSM_LIVE_RUNNING;
     if (released) {
         fsm_release_device(tick, reason);
+    } else if (counts->settling > 0) {
+        counts->settling--;
     }
-    bool held = !released && may_engage(counts);
+    bool held = !released && counts->settling == 0 && may_engage(counts);
     if (held && counts->engaged == 0) {
         // an engagement that begins while the last one is still ramped down waits until it is zero
         held = fsm_is_disengaged(tick);
@@ -444,7 +446,10 @@ static void decide(struct fsm_tick *tick, int64_t reason)
     }
 }
 
-/* Set the force to zero and disengage at once, for `reason` (FSM_RELEASED_...); engagement is ramped up anew. */
+/* Set the force to zero and disengage at once, for `reason` (FSM_RELEASED_...); engagement is ramped up anew.
+
+   It begins after as many ticks in time as make a release: samples under way meanwhile, and velocities filtered across the
+   gap, are old, and a coupler anchored at an old position would pull the device back. */
 FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason)
 {
     struct fsm_tick_counts *counts = tick->counts;
@@ -455,6 +460,7 @@ FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason)
     }
     counts->engaged = 0;
     counts->released = 1;
+    counts->settling = fsm_release_ticks(tick);
     tick->numbers->engagement = 0.0;
     fsm_vector_fill(tick->force, 0.0);
 }
@@ -563,6 +569,7 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
         silence = fsm_beat(ring, counts, since);
         if (fsm_was_zeroed(ring, counts)) { // ticks were missing: what the device shows is zero by now
             fsm_vector_fill(tick->force, 0.0);
+            counts->attention = 1;
         }
         fsm_look_at_owner(ring, counts, since);
         if (silence > counts->watchdog_timeout) {

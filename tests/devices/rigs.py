@@ -55,7 +55,8 @@ class Rig:
         """
         released = [e for e in self.events() if e["event"] == "released"]
         merged = bool(released) and len(released) < released[-1]["count"]
-        return merged or any(e["reason"].startswith("the loop") for e in released)
+        interrupted = any(e["event"] == "interrupted" for e in self.events())
+        return merged or interrupted or any(e["reason"].startswith("the loop") for e in released)
 
     def fault(self):
         return self.session.snapshot()["fault"]

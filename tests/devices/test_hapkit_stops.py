@@ -131,13 +131,15 @@ def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(ri
         assert last["why"] == "host", who
         if who != "the device":  # then it may be either, where the loop is late as well
             assert (last["sequence"] == 0) == (who == "the loop"), "for missing ticks it is the guard"
-        time.sleep(0.05)  # the guard may see first what the loop releases for: both have seen it now
+        if who != "the loop":  # whose interruption the guard reports, however short
+            time.sleep(0.05)  # the guard may see first what the loop releases for: both have seen it now
         happen(False)
         wait_for(lambda: it.feels(0, 0.5), f"the force, after {who}")
     assert it.was_late(), str([(e["reason"], e["count"]) for e in it.events() if e["event"] == "released"])
     report = it.close()
     assert (report["fault"], report["watchdog_action"]) == ("", "")
-    assert report["releases"] >= 2, "of a device that stalls the force may have faded before"
+    assert report["releases"] >= 1, "of a device that stalls the force may have faded before"
+    assert report["interruptions"] >= 1
 
 
 def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):

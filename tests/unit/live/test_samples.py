@@ -1,11 +1,13 @@
 """Samples are examined: an impossible one counts as missing, and too many of them are a fault."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.emulators.emulated_device import Meter
 from fsm_dyn.devices.gamepad import Driver as Gamepad
 from fsm_dyn.devices.hapkit import Driver as Hapkit
 from fsm_dyn.devices.inverse3 import Driver as Inverse3
@@ -49,6 +51,28 @@ def test_outliers_are_rejected_and_more_of_them_are_a_fault(pressed, why):
     assert pressed.handles[0].force == 0.0
     assert [e["reason"] for e in pressed.events if e["event"] == "fault"] == [why]
     assert np.isfinite(tick.now).all()
+
+
+@pytest.mark.parametrize("device", ["hapkit", "udp", "touch"])
+@pytest.mark.parametrize("what", ["position", "velocity"])
+def test_outliers_of_every_size_push_no_device(held, device, what):
+    """Neither those within the limits, which are taken, nor those that are rejected."""
+    pressed = Pressed(held("virtual_wall"), device)
+    pressed.begin(STIFFNESS)
+    continued = pressed.let_go("", gone=True).peak_energy
+    for (size, count), gone in itertools.product(((1e-3, 1), (3e-3, 1), (0.1, 1), (10.0, 3), (1e12, 3)), (True, False)):
+        pressed.begin(STIFFNESS)
+        pressed.meter = Meter()
+        if gone:
+            for handle in pressed.handles:
+                handle.hand_stiffness = handle.hand_damping = 0.0
+        for _ in range(count):
+            value = [getattr(handle, what) for handle in pressed.handles]
+            value[-1] -= size  # into the wall
+            pressed.tick(**{what: value})
+        pressed.tick(0 if pressed.controller.phase == FAULT and not gone else 100)  # then the hand swings by itself
+        most = (1.2 * continued if gone else 0.0) + 1e-3
+        assert pressed.meter.peak_energy <= most, (size, count, gone)
 
 
 def test_the_force_never_follows_a_jump(pressed):

@@ -44,7 +44,7 @@ def test_what_is_reported_once():
 def test_force_shutdown_chain():
     assert stops(DeviceSpec("x", 1, SAFE_FRAME, 0.02, zero_frame=b"0"), 0.1, 0.012) == [
         "tick process: zero force on fault, 12 ms without samples or watchdog process",
-        "watchdog process: zero force after 12 ms without heartbeat",
+        "watchdog process: zero force after 4 ms without heartbeat",
         "watchdog process: safe packet after 100 ms without heartbeat",
         "device watchdog: 20 ms without a force packet",
     ]

@@ -1,0 +1,167 @@
+"""Libraries of makers in a separate process: whichever process is stopped or killed, another one ends the force."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices import force_dimension, touch
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.live_settings import LiveSettings
+from fsm_dyn.live.session import LiveSession
+from tests.devices.makers.emulated_library import Device, build, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the emulated library is an ELF file")
+SOURCES = {"force_dimension": "emulated_dhd.c", "touch": "emulated_hd.c"}
+DRIVERS = {"force_dimension": force_dimension.Driver, "touch": touch.Driver}
+PRESSED = {"force_dimension": 0.3, "touch": 0.1}  # N, at least: of the second a fifth is shown
+HAND = {"stiffness": 300.0, "damping": 10.0}
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("libraries")
+    return {name: str(build(source, folder / f"{name}.so")) for name, source in SOURCES.items()}
+
+
+@pytest.fixture
+def device(tmp_path, monkeypatch):
+    """Return a function that starts an emulated device."""
+    monkeypatch.setenv("FSM_EMULATED_DEVICE", str(tmp_path / "memory"))
+    started = []
+
+    def start(**options):
+        started.append(Device(tmp_path / "memory", **options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def library_process(library):
+    """The process that has a library, None without one."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        if b"fsm_dyn.devices.library_process" in words and library.encode() in b" ".join(words):
+            return int(folder.name)
+    return None
+
+
+class Pressed:
+    """A session with the wall, pressed by the hand of an emulated device."""
+
+    def __init__(self, name, library, device, watchdog_timeout=1.0, stall_ticks=150):
+        self.name, self.device, self.why = name, device, ""
+        settings = LiveSettings(
+            realtime_privileges=False, watchdog_timeout=watchdog_timeout, stall_ticks=stall_ticks,
+            limits=Limits(velocity=20.0),
+        )  # fmt: skip
+        graph = fsm_dyn.compile("virtual_wall")
+        self.session = LiveSession.start(graph, name, {"library": library}, settings=settings)
+
+    def press(self):
+        self.session.wait_for_ticks(50)
+        place = self.device.state()["position"]
+        place[1] -= 0.03
+        self.device.do("hand", **HAND, target=place)
+        self.wait_for_force()
+
+    def wait_for_force(self):
+        until(lambda: self.device.state()["force"][1] > PRESSED[self.name])
+        self.device.log()
+
+    def ends(self):
+        """Wait until there is no force; return by whom."""
+        until(lambda: not any(self.device.state()["force"]))
+        self.why = (self.device.log() or [{"why": self.why}])[-1]["why"]
+        return self.why
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_force_of_a_tick_process_that_stands_still_or_is_gone_ends(libraries, device, name):
+    """By the watchdog process, without any watchdog of the device; what stood still for a moment goes on."""
+    it = device(has_watchdog=name == "force_dimension")
+    run = Pressed(name, libraries[name], it, watchdog_timeout=30.0, stall_ticks=30_000)
+    with run.session as session:
+        run.press()
+        it.do("watchdog", on=False)
+        os.kill(session.tick_pid, signal.SIGSTOP)
+        assert run.ends() == "host"
+        os.kill(session.tick_pid, signal.SIGCONT)
+        run.wait_for_force()
+        os.kill(session.tick_pid, signal.SIGKILL)
+        assert run.ends() == "host"
+        told, report = session.events(), session.report()
+    assert report["interruptions"] >= 1
+    assert [event["count"] for event in told if event["event"] == "interrupted"]
+    assert (report["fault"], report["watchdog_action"]) == ("", "found the tick process dead")
+    until(lambda: library_process(libraries[name]) is None)
+
+
+def test_behind_a_library_process_that_stands_still_is_the_watchdog_of_the_controller(libraries, device):
+    it = device()
+    run = Pressed("force_dimension", libraries["force_dimension"], it)
+    with run.session as session:
+        run.press()
+        own = library_process(libraries["force_dimension"])
+        os.kill(own, signal.SIGSTOP)
+        assert run.ends() == "watchdog"
+        until(lambda: session.snapshot()["fault"] == "the device gave no new sample")
+        os.kill(own, signal.SIGCONT)
+        time.sleep(0.05)
+        assert not any(it.state()["force"]), "what had waited is old"
+
+
+def test_a_library_process_without_the_others_removes_the_force(libraries, device):
+    """Of a device without a watchdog."""
+    it = device(has_watchdog=False)
+    run = Pressed("touch", libraries["touch"], it)
+    with run.session as session:
+        run.press()
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            os.kill(session.watchdog_pid, number)
+            os.kill(session.tick_pid, number)
+            assert run.ends() == "host"
+    until(lambda: library_process(libraries["touch"]) is None)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_errors_and_figures_come_across(libraries, device, name):
+    it = device(uncalibrated=True)
+    kind = DRIVERS[name]
+    options = {"library": libraries[name]}
+    driver = kind(options, kind.open_transport(options))
+    with pytest.raises(InputError, match=r"calibrated|not ready"):
+        driver.open()
+    driver.close()
+    it.close()
+    it = device()
+    driver = kind(options, kind.open_transport(options))
+    driver.open()
+    driver.calibrate()
+    assert driver.maker_figures()
+    assert driver.spec.zero_frame
+    it.do("unplug")
+
+    def lost():
+        try:
+            driver.write(driver.read().position)
+        except ConnectionError as error:
+            return "communication error" in str(error)
+        return False
+
+    until(lost)
+    driver.close()
+    driver.close()
+    until(lambda: library_process(libraries[name]) is None)
