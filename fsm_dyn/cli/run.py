@@ -61,6 +61,7 @@ class RunOutputs:
     figure: bool
     motion: bool
     save_run: bool = False
+    mcap: bool = False
     html: Path | None = None
     animation: Path | None = None
     animation_speed: float | None = None
@@ -70,7 +71,7 @@ class RunOutputs:
 
     def with_defaults(self) -> RunOutputs:
         """Return the outputs with defaults: the usual files if only a folder is given, the current folder for files."""
-        if self.csv or self.netcdf or self.figure or self.motion or self.save_run or self.plots:
+        if self.csv or self.netcdf or self.figure or self.motion or self.save_run or self.mcap or self.plots:
             return replace(self, folder=self.folder or Path())
         if self.folder is None:
             return self
@@ -89,6 +90,8 @@ def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
         files.append(trajectory.save(stem.with_suffix(".run.json")))
     if outputs.netcdf:
         files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
+    if outputs.mcap:
+        files.append(trajectory.to_mcap(stem.with_suffix(".mcap")))
     if outputs.figure or outputs.motion:
         # Matplotlib, for pictures only.
         from fsm_dyn import plot
@@ -445,6 +448,7 @@ def run_command(
     out: RunFolder = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
+    mcap: Annotated[bool, typer.Option("--mcap", help="Write MCAP for viewers (the extra 'live').")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the score, and the states over time.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
     plot: Plots = None,
@@ -459,7 +463,7 @@ def run_command(
 ) -> None:
     """Simulate a model and list the phases or modes it visits, with their causes."""
     outputs = RunOutputs(
-        folder=out, csv=csv, netcdf=netcdf, figure=figure, motion=motion, save_run=save_run, html=html,
+        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, figure=figure, motion=motion, save_run=save_run, html=html,
         animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,
         full_names=full_names,
     ).with_defaults()  # fmt: skip

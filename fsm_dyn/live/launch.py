@@ -22,7 +22,6 @@ from fsm_dyn.live.device_map import Limits, add_couplers, coupled_ports, is_coup
 from fsm_dyn.live.driver_protocol import (
     ADMITTANCE,
     NOTHING,
-    SAFE_FRAME,
     UNSTOPPED_FORCE_FRACTION,
     DeviceSpec,
     Transport,
@@ -207,7 +206,7 @@ def _guarded(spec: DeviceSpec, transport: Transport) -> list[dict[str, Any]]:
     return [
         {
             "transport": line,
-            "safe_frame": part.safe_packet.hex() if part.stop_mechanism == SAFE_FRAME else "",
+            "safe_frame": part.safe_packet.hex(),  # also where it does not help for sure
             "zero_frame": part.zero_frame.hex(),
         }
         for part, line in zip(parts, lines, strict=True)

@@ -477,6 +477,33 @@ class Trajectory:
         """
         return data_sets.write_netcdf(self.to_xarray(), Path(path))
 
+    def to_mcap(self, path: str | Path) -> Path:
+        """Write the run for viewers such as Foxglove and Rerun, as MCAP with JSON schemas; return the path.
+
+        Topics: ``/state``, ``/forces`` and ``/energy`` have every row, ``/transitions`` and ``/log`` every transition;
+        ``/scene``, ``/tf``, ``/symbols`` and ``/loads`` the drawing with its frames and the loads of the connections,
+        at least every 10 ms.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If the package mcap is not installed (the extra ``live``).
+        """
+        # drawn for files alone
+        from fsm_dyn.run.run_mcap import write_mcap
+
+        return write_mcap(self, Path(path))
+
 
 # -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
 
