@@ -9,9 +9,9 @@ Names and fields of ``foxglove.*`` are those of the schemas that viewers know (h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -26,9 +26,6 @@ from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN, Scene, SceneShape, Symbol
 from fsm_dyn.run.scene_inference import with_symbols
 from fsm_dyn.run.transitions import Transition
-
-if TYPE_CHECKING:
-    from fsm_dyn.run.trajectory import Trajectory
 
 INTERVAL: Final = 0.01  # s between transforms
 FEWEST: Final = 300  # instants with transforms
@@ -94,12 +91,20 @@ TRANSITION: Final = _object(
 _KINDS: Final = {"lambda": "forces", "energy": "energy"}  # topics of columns by their prefix; others are of the state
 
 
-def write_mcap(trajectory: Trajectory, path: Path) -> Path:
-    """Write a run; see :meth:`Trajectory.to_mcap`."""
+def write_mcap(
+    rows: Samples, transitions: Sequence[Transition], sample: Callable[[FloatArray], Samples], path: Path
+) -> Path:
+    """Write a run; see :meth:`Trajectory.to_mcap`.
+
+    ``sample`` gives rows at other times, shape (n,), s.
+    """
     writer = optional_library("mcap.writer", "live").Writer
+    messages = [*_row_messages(rows), *_scene_messages(rows, sample)]
+    for one in transitions:
+        messages += _transition_messages(one, rows.model.name)
     with whole_file(path) as temporary, temporary.open("wb") as file:
-        log = _Messages(writer(file), trajectory.model)
-        for time, topic, schema, message in sorted(_messages(trajectory), key=lambda item: item[0]):
+        log = _Messages(writer(file), rows.model)
+        for time, topic, schema, message in sorted(messages, key=lambda item: item[0]):
             log.write(time, topic, schema, message)
         log.finish()
     return path
@@ -131,20 +136,15 @@ class _Messages:
 _Message = tuple[float, str, Mapping[str, Any], Any]
 
 
-def _messages(trajectory: Trajectory) -> Iterator[_Message]:
-    """Yield time, topic, schema and content of all messages, not in order."""
-    rows = trajectory.rows
-    yield from _row_messages(rows)
-    for one in trajectory.transitions:
-        yield from _transition_messages(one, trajectory.model.name)
-    model = trajectory.model
+def _scene_messages(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Iterator[_Message]:
+    """Yield the drawing of a run, of a model that has one."""
+    model = rows.model
     if model.scene is None or model.automaton is None:
         return
     scene = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
     span = float(rows.t[-1] - rows.t[0])
     count = min(max(FEWEST, math.ceil(span / INTERVAL)), MOST)
-    samples = trajectory.sample(np.linspace(rows.t[0], rows.t[-1], count + 1))
-    yield from _Drawing(scene, samples).messages()
+    yield from _MovingScene(scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1))).messages()
 
 
 def _row_messages(rows: Samples) -> Iterator[_Message]:
@@ -181,7 +181,7 @@ def _transition_messages(one: Transition, name: str) -> Iterator[_Message]:
     yield one.time, "/log", LOG, line
 
 
-class _Drawing:
+class _MovingScene:
     """Outlines, their frames, symbols and loads of a mechanism at some instants."""
 
     def __init__(self, scene: Scene, samples: Samples) -> None:

@@ -502,7 +502,7 @@ class Trajectory:
         # drawn for files alone
         from fsm_dyn.run.run_mcap import write_mcap
 
-        return write_mcap(self, Path(path))
+        return write_mcap(self.rows, self.transitions, self.sample, Path(path))
 
 
 # -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
