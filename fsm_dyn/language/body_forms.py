@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, expression, free_text, name, unit_text
 from fsm_dyn.language.form import key as new_key
-from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keyed import KeyedMapping, mapping
 from fsm_dyn.language.keys import (
     FLAG,
     NEW_NAME,
@@ -57,7 +57,7 @@ def _pair(tree: Tree) -> tuple[Text, Text]:
 _LIMITS: Final = leaf(_pair, list_of(VALUE, 2, 2), "two limits", example=["-0.5 mm", "1 mm"])
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class ToleranceForm(KeyedMapping):
     """A parameter with its tolerance."""
 
@@ -214,7 +214,7 @@ ROTATION: Final = leaf(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class FrameForm(KeyedMapping):
     """A frame: one rotation, a sequence of rotations, or Euler parameters."""
 
@@ -231,7 +231,7 @@ class FrameForm(KeyedMapping):
     euler_parameters: str | None = key(NEW_NAME, "name of four Euler parameters", None, example="e")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class ConstraintForm(KeyedMapping):
     """An always active row."""
 
@@ -434,7 +434,7 @@ _ANGLES: Final = leaf(_angles, _PAIR, "two angles", example=["0 deg", "90 deg"])
 _CENTRE_HINTS: Final[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class OutlineForm(KeyedMapping):
     """A rigid outline; ``placed_by`` is the field with its point."""
 
@@ -443,7 +443,7 @@ class OutlineForm(KeyedMapping):
     frame: str = reference("a frame", "that it turns with", "N")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class OutlineFromForm(OutlineForm):
     """An outline given from a point."""
 
@@ -452,7 +452,7 @@ class OutlineFromForm(OutlineForm):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class CentredForm(OutlineForm):
     """An outline about a point."""
 
@@ -462,14 +462,14 @@ class CentredForm(OutlineForm):
     center: str | None = reference("a point", "its centre", None, usual="centre of the first body on its frame")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class RoundForm(CentredForm):
     """An outline with a radius."""
 
     radius: Text = expression_key("its radius", example="3 cm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class LineForm(OutlineFromForm):
     """A line without ends."""
 
@@ -479,7 +479,7 @@ class LineForm(OutlineFromForm):
     along: Text = expression_key("vector along it", type="vector")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class SegmentForm(OutlineFromForm):
     """A straight face with two ends."""
 
@@ -491,7 +491,7 @@ class SegmentForm(OutlineFromForm):
     ends: tuple[str, str] | None = key(PAIR, "its two ends, points of the model", None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class CircleForm(RoundForm):
     """A whole circle; of radius 0 a point."""
 
@@ -499,7 +499,7 @@ class CircleForm(RoundForm):
     example: ClassVar[str] = "circle: {frame: B, center: P, radius: 3 cm}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class ArcForm(RoundForm):
     """A part of a circle, against the clock from the first angle to the second."""
 
@@ -509,7 +509,7 @@ class ArcForm(RoundForm):
     angles: tuple[Text, Text] = key(_ANGLES, "from the x axis of the frame, first and last")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PolygonForm(OutlineFromForm):
     """A closed chain of faces."""
 
@@ -519,7 +519,7 @@ class PolygonForm(OutlineFromForm):
     points: tuple[tuple[Text, ...], ...] = key(CORNERS, "its corners, in either sense")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class CurveForm(OutlineFromForm):
     """A smooth closed outline."""
 
@@ -532,7 +532,7 @@ class CurveForm(OutlineFromForm):
     points: tuple[tuple[Text, ...], ...] | None = key(CORNERS, "points of a periodic spline, at least three", None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class SphereForm(RoundForm):
     """A sphere."""
 
@@ -540,7 +540,7 @@ class SphereForm(RoundForm):
     example: ClassVar[str] = "sphere: {frame: B, center: P, radius: 3 cm}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PlaneForm(OutlineFromForm):
     """A plane without ends."""
 
@@ -548,7 +548,7 @@ class PlaneForm(OutlineFromForm):
     example: ClassVar[str] = "plane: {frame: N, from: O}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class DiskForm(CentredForm):
     """A thin disk, touched at its rim."""
 
@@ -559,7 +559,7 @@ class DiskForm(CentredForm):
     radius: Text = expression_key("of its rim", example="3 cm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class BoxForm(CentredForm):
     """A box, whose edges are along the axes of its frame."""
 
@@ -569,7 +569,7 @@ class BoxForm(CentredForm):
     size: tuple[Text, Text, Text] = key(_SIZE, "along x, y and z of the frame")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class GeometryForm(KeyedMapping):
     """A shape: one outline, its free side, its copies."""
 
@@ -595,7 +595,7 @@ class GeometryForm(KeyedMapping):
 # -- Forms of loads ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class LengthForm(KeyedMapping):
     """A length between two points, or a coordinate."""
 
@@ -603,7 +603,7 @@ class LengthForm(KeyedMapping):
     coordinate: Text | None = expression_key("on an expression of coordinates", None, example="q")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class SpringForm(LengthForm):
     """A spring between two points or on a coordinate; ``damping`` acts on the rate of its length."""
 
@@ -615,7 +615,7 @@ class SpringForm(LengthForm):
     damping: Text | None = expression_key("force per speed", None, usual="0", example="3 N*s/m")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class DamperForm(LengthForm):
     """A damper between two points or on a coordinate."""
 
@@ -625,7 +625,7 @@ class DamperForm(LengthForm):
     damping: Text = expression_key("force per speed", example="3 N*s/m")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class TorsionSpringForm(KeyedMapping):
     """A spring on an angle."""
 
@@ -638,7 +638,7 @@ class TorsionSpringForm(KeyedMapping):
     damping: Text | None = expression_key("torque per angular speed", None, usual="0", example="0.1 N*m*s")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class ImpulseForm(LengthForm):
     """An impulse of a transition: ``linear`` at a point, ``angular`` on a body, or ``along`` a length or coordinate."""
 
@@ -655,7 +655,7 @@ class ImpulseForm(LengthForm):
                                         example="0.1 N*s")  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class LoadForm(LengthForm):
     """A load; the given key is its kind."""
 

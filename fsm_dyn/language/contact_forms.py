@@ -22,7 +22,7 @@ from fsm_dyn.language.elements import (
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, assignment, expression, flag, name, unit_text
 from fsm_dyn.language.form import key as new_key
-from fsm_dyn.language.keyed import KeyedMapping, keys_of
+from fsm_dyn.language.keyed import KeyedMapping, keys_of, mapping
 from fsm_dyn.language.keys import (
     EXPRESSION,
     FLAG,
@@ -51,7 +51,7 @@ from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scala
 # -- Forms of contacts ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class CoefficientsForm(KeyedMapping):
     """Both coefficients of friction."""
 
@@ -132,7 +132,7 @@ SHAPE_GROUPS: Final = leaf(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class JointStopForm(KeyedMapping):
     """Limits of a coordinate."""
 
@@ -179,10 +179,10 @@ def _keyed(name: str, base: type[KeyedMapping], attributes: Mapping[str, Any], f
     """Return a class of mappings with further keys."""
     annotations = dict.fromkeys(fields, "Any")
     made = type(name, (base,), {**attributes, **fields, "__annotations__": annotations, "__module__": __name__})
-    return dataclass(frozen=True, kw_only=True)(made)
+    return mapping(made)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class _ContactForm(SurfaceProperties):
     """A contact: between shapes, by its gap, a joint stop, or a law with its own entry."""
 
@@ -271,7 +271,7 @@ def _table(what: str) -> Kind:
                 example=[["0 s", "0 N"], ["1 s", "30 N"]])  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class ScheduleForm(KeyedMapping):
     """Values of an input over time, by one key; a constant may stand alone."""
 
@@ -310,7 +310,7 @@ class ScheduleForm(KeyedMapping):
 SCHEDULE_KEYS: Final = (*keys_of(ScheduleForm),)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class InputForm(ScheduleForm):
     """An input: its unit, alone or with a schedule."""
 
@@ -525,7 +525,7 @@ def _assignments(value: Kind, what: str) -> Kind:
     return section(value, what, name=name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class TransitionForm(KeyedMapping):
     """A user-defined transition."""
 

@@ -12,7 +12,7 @@ from fsm_dyn.language.contact_forms import FRICTION, Friction
 from fsm_dyn.language.contacts import RESTITUTION_LAW, Compliance
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import name
-from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keyed import KeyedMapping, mapping
 from fsm_dyn.language.keys import FLAG, NAME, Schema, expression, expressions, key, leaf, part, reference
 from fsm_dyn.language.model import RANGE
 from fsm_dyn.language.yaml import LocatedList, LocatedStr, Scalar, Tree, describe
@@ -82,7 +82,7 @@ ONE_OR_TWO_AXES: Final = leaf(_one_or_two_axes, _one_or_two(_AXIS_SCHEMA), "unit
 POINTS: Final = leaf(_one_or_two_names, _one_or_two(NAME), "point, or `[P, Q]`", example="P")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PlayForm(KeyedMapping):
     """A play, from one contact to the other, alone or as ``value`` of a mapping with the restitution of both."""
 
@@ -94,7 +94,7 @@ class PlayForm(KeyedMapping):
     sound_frequency: Text | None = expression("of the tone of impacts", None, example="220 Hz")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class BacklashForm(PlayForm):
     """Contacts at both ends of the motion of one coordinate; the value may stand alone."""
 
@@ -104,7 +104,7 @@ class BacklashForm(PlayForm):
     compliance: Compliance | None = part(Compliance, "of both contacts, in place of restitution", name="compliant")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class ClearanceForm(PlayForm):
     """A contact of a pin with its hole; ``value``: difference of their diameters; it may stand alone."""
 
@@ -115,7 +115,7 @@ class ClearanceForm(PlayForm):
     radius: Text | None = expression("of the pin", None, example="4 mm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class EndsForm(KeyedMapping):
     """Keys of all joints: the joined frames."""
 
@@ -123,21 +123,21 @@ class EndsForm(KeyedMapping):
     child: str = reference("a frame", "frame on the other side, made by a joint at one point", example="arm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PlacedForm(EndsForm):
     """A joint at one point, with a new child in a tree; at two points it closes a loop."""
 
     at: tuple[str, ...] = key(POINTS, "point of the parent; two, of parent and child, close a loop")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class MovableForm(PlacedForm):
     """A joint with coordinates in a tree."""
 
     rates: bool = key(FLAG, "`false` leaves its speeds to `speeds`", True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class RangedForm(MovableForm):
     """A joint with one coordinate, possibly with a range and a backlash."""
 
@@ -145,21 +145,21 @@ class RangedForm(MovableForm):
     backlash: BacklashForm | None = part(BacklashForm, "play of the coordinate")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class RubbingForm(RangedForm):
     """A joint with optional friction in proportion to its reaction."""
 
     friction: Friction | None = key(FRICTION, "in proportion to the reaction", None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class TurningForm(RubbingForm):
     """A joint whose friction acts at a radius."""
 
     radius: Text | None = expression("at which the friction acts", None, example="5 mm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class RevoluteForm(TurningForm):
     """A hinge about an axis; with ``friction`` a journal bearing of a radius."""
 
@@ -170,7 +170,7 @@ class RevoluteForm(TurningForm):
     clearance: ClearanceForm | None = part(ClearanceForm, "play of the pin in its hole")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PrismaticForm(RubbingForm):
     """A guide along an axis of the parent."""
 
@@ -180,7 +180,7 @@ class PrismaticForm(RubbingForm):
     axis: AxisForm = key(AXIS, "of the parent, along which the child slides")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class HelicalForm(TurningForm):
     """A screw along and about an axis of the parent, with an advance of ``lead`` per turn; its thread has a radius."""
 
@@ -191,7 +191,7 @@ class HelicalForm(TurningForm):
     lead: Text = expression("advance in a turn, right-handed", example="4 mm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class CylindricalForm(MovableForm):
     """A guide along an axis and a hinge about it."""
 
@@ -201,7 +201,7 @@ class CylindricalForm(MovableForm):
     axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of both")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class UniversalForm(MovableForm):
     """Two hinges at right angles: the first axis is fixed in the parent, the second in the child."""
 
@@ -211,7 +211,7 @@ class UniversalForm(MovableForm):
     axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of parent and child", example=["N.x", "B.y"])
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class BallForm(MovableForm):
     """A ball in its socket; turned by Euler parameters, or by angles about body-fixed axes."""
 
@@ -221,7 +221,7 @@ class BallForm(MovableForm):
     angles: str | None = key(AXES, "three axes of the child", None, usual="Euler parameters", example="xyz")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PlanarForm(MovableForm):
     """A body sliding and turning on a plane across ``axis``."""
 
@@ -231,7 +231,7 @@ class PlanarForm(MovableForm):
     axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "across the plane")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class WeldForm(PlacedForm):
     """No motion at all."""
 
@@ -239,7 +239,7 @@ class WeldForm(PlacedForm):
     example: ClassVar[str] = "weld: {child: B, at: P}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PinSliderForm(MovableForm):
     """A pin of the child in a slot of the parent along ``axis``, turning about ``pin``."""
 
@@ -250,7 +250,7 @@ class PinSliderForm(MovableForm):
     pin: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of the pin")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class GearForm(EndsForm):
     """Two bodies with a fixed ratio of turns about a carrier: child about ``axis[1]`` to parent about ``axis[0]``."""
 
@@ -263,7 +263,7 @@ class GearForm(EndsForm):
     backlash: BacklashForm | None = part(BacklashForm, "play of the flanks; it replaces the row")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class RollingForm(EndsForm):
     """No slip at a point: both bodies have one velocity there, along each of the vectors ``along``."""
 
@@ -274,7 +274,7 @@ class RollingForm(EndsForm):
     along: tuple[Text, ...] | None = expressions("vectors, up to three", None, usual="all axes", type="vector")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class JointForm(KeyedMapping):
     """A joint; the given key is its kind."""
 

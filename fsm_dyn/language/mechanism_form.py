@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from fsm_dyn.core.errors import ModelError
@@ -31,7 +30,7 @@ from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_section, contact_key, expression, name
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.joint_forms import JointForm
-from fsm_dyn.language.keyed import KeyedMapping, exactly_one
+from fsm_dyn.language.keyed import KeyedMapping, exactly_one, mapping
 from fsm_dyn.language.keys import (
     EXPRESSION,
     TEXT,
@@ -71,7 +70,7 @@ from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Scalar, Tree, des
 MOST_VARIANTS = 30
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PlaceForm(KeyedMapping):
     """Place of attachment of a component."""
 
@@ -112,7 +111,7 @@ _INLINE: Final = leaf(_model, {"type": "object"}, "a whole model", holds="words"
                      example={"fsm_dyn": 1, "bodies": {"ball": {"center": "O", "mass": "1 kg"}}})  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class UseForm(KeyedMapping):
     """A component: another model, as a part of this one."""
 
@@ -172,7 +171,7 @@ _FORMULA: Final = {
 _REQUIREMENTS_LINE: Final = "requirements: {rests: eventually x >= 0.3 m before 2 s}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class RequirementForm(KeyedMapping):
     """A requirement with a text for people to read."""
 
@@ -249,7 +248,7 @@ _SCHEDULES: Final = section(SCHEDULE, "schedule", "schedule: {push: 3 N}", name)
 _SCENARIO: Final = section(SCHEDULE, "a scenario", "schedule: {push: 3 N}", name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class MechanismForm(ModelSettings):
     """A mechanism for fsm_dyn, format 1."""
 

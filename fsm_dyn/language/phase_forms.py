@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, expression, free_text
 from fsm_dyn.language.form import name as reference
-from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keyed import KeyedMapping, mapping
 from fsm_dyn.language.keys import Schema, key, leaf, list_of, one_of, reference_to
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import (
@@ -95,7 +95,7 @@ SHORT_TEXT: Final = leaf(
 # -- The section ``names`` -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PartNameForm(KeyedMapping):
     """Words for a contact, with the subject and the object of sentences about it."""
 
@@ -129,7 +129,7 @@ NAMES: Final = leaf(
 # -- The section ``phases`` ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@mapping
 class PhaseForm(KeyedMapping):
     """A phase of runs."""
 
