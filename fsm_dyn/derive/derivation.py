@@ -30,7 +30,7 @@ from fsm_dyn.language.memory import (
     without_negations,
 )
 from fsm_dyn.language.model import Mechanism, TransitionSpec
-from fsm_dyn.language.ports import Controller
+from fsm_dyn.language.ports_and_controllers import Controller
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.functions import maximum, minimum
 from fsm_dyn.programs.graph import ExpressionGraph, Node

@@ -22,7 +22,7 @@ from fsm_dyn.language.keys import Key
 from fsm_dyn.language.mechanism_form import MechanismForm, RequirementForm, UseForm
 from fsm_dyn.language.model import Body, Coordinate, ModelSettings, Point
 from fsm_dyn.language.numerics import ModelTolerances
-from fsm_dyn.language.ports import Controller, Port
+from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.schema import mapping_classes
 
 METHODS_FILE: Final = Path(__file__).with_name("builder_methods.py")

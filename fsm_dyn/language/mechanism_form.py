@@ -60,7 +60,7 @@ from fsm_dyn.language.numerics import ModelTolerances
 from fsm_dyn.language.phase_forms import NAMES, PHASES
 from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
-from fsm_dyn.language.ports import Controller, Port
+from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Scalar, Tree, describe

@@ -20,7 +20,7 @@ from fsm_dyn.language.keys import NOT_NEGATIVE, TEXT, UNIT, VALUE, key, leaf, li
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
-from fsm_dyn.language.ports import Controller, Port
+from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import INERTIA, LENGTH, MASS
