@@ -481,9 +481,18 @@ def equations_command(
     advise: Annotated[
         bool, typer.Option("--advise", help="Only count the operations of other choices of speeds; nothing is changed.")
     ] = False,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Write the equations of motion with fewer operations (seconds).")
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --format c: what parameters alone give in a function of its own.")
+    ] = False,
     set_: Set = None,
 ) -> None:
-    """Write the equations of a mode: a page in HTML or LaTeX, or source in SymPy, NumPy or C."""
+    """Write the equations of a mode: a page in HTML or LaTeX, or source in SymPy, NumPy or C.
+
+    With --compact source holds q_dot and u_dot alone.
+    """
     if advise:
         # brings SymPy along
         from fsm_dyn.analysis.speed_advice import advise_speeds
@@ -494,12 +503,17 @@ def equations_command(
         raise InputError(
             f"unknown format '{format_}'", allowed=", ".join(FORMATS), remedy=did_you_mean(format_, FORMATS)
         )
+    if once and format_ != "c":
+        raise InputError("--once is an option of source in C", found=f"--format {format_}", remedy="add --format c")
     graph = ready_graph(model, assignments("--set", set_))
     name = mode or graph.initial
     if name not in graph.modes:
         raise InputError(f"no mode '{name}'", allowed=", ".join(graph.modes), remedy=did_you_mean(name, graph.modes))
     target = None if str(out) == "-" else out or Path(f"{graph.name}_{name}.{FORMATS[format_]}")
-    text = _source(graph, name, format_) if format_ in ("sympy", "numpy", "c") else _page(graph, name, format_, target)
+    if format_ in ("sympy", "numpy", "c"):
+        text = _source(graph, name, format_, compact=compact, once=once)
+    else:
+        text = _page(graph, name, format_, target, compact=compact)
     if target is None:
         typer.echo(text, nl=False)
         return
@@ -507,7 +521,7 @@ def equations_command(
     typer.echo(f"wrote {target}")
 
 
-def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str:
+def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None, *, compact: bool = False) -> str:
     """Return the page of a mode; the figure of one in LaTeX goes to the same folder."""
     # brings SymPy along
     from fsm_dyn.derive.equations_page import page_of, to_html, to_latex
@@ -516,7 +530,7 @@ def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str
         (data["guard"] or data["cause"], target, data["reset"] or "")
         for _, target, data in graph.nx.out_edges(mode, data=True)
     ]
-    page = page_of(graph.modes[mode].kane_equations, ways_out)
+    page = page_of(graph.modes[mode].kane_equations, ways_out, compact=compact)
     if format_ == "html":
         return to_html(page, _picture(graph, "svg").decode())
     figure = b"" if target is None else _picture(graph, "pdf")
@@ -528,8 +542,8 @@ def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str
     return to_latex(page, figure_file.name)
 
 
-def _source(graph: ModeGraph, mode: str, format_: str) -> str:
-    """Return all outputs of a mode as source, after comments with the meaning of outputs and axes."""
+def _source(graph: ModeGraph, mode: str, format_: str, *, compact: bool = False, once: bool = False) -> str:
+    """Return outputs of a mode as source, after comments with the meaning of outputs and axes."""
     from fsm_dyn.derive.equations import OUTPUTS
     from fsm_dyn.derive.equations_page import to_sympy_source
 
@@ -541,12 +555,15 @@ def _source(graph: ModeGraph, mode: str, format_: str) -> str:
         "guards": equations.guards, "points": automaton.point_names, "frames": automaton.frame_names,
     }  # fmt: skip
     head = [f"{graph.name}, mode '{mode}'; SI units", *(f"{name} = {', '.join(of)}" for name, of in axes.items())]
-    head += [f"{name}: {text}" for name, text in OUTPUTS.items()]
+    names = ("q_dot", "u_dot") if compact else tuple(OUTPUTS)
+    head += [f"{name}: {OUTPUTS[name]}" for name in names]
     mark = "//" if format_ == "c" else "#"
     if format_ == "sympy":
-        source = to_sympy_source(equations, tuple(OUTPUTS))
+        source = to_sympy_source(equations, names, compact=compact)
+    elif format_ == "c":
+        source = equations.c_source(*names, compact=compact, once=once)
     else:
-        source = (equations.c_source if format_ == "c" else equations.numpy_source)(*OUTPUTS)
+        source = equations.numpy_source(*names, compact=compact)
     return "".join(f"{mark} {line}\n" for line in head) + source
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import sympy
 
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.compact_forms import compact_program
 from fsm_dyn.derive.derivation import flow_of
 from fsm_dyn.derive.kane import Kane, Loads, partials, spin_partials
 from fsm_dyn.derive.kinematics import Vector
@@ -21,9 +22,10 @@ from fsm_dyn.derive.reduction import condense
 from fsm_dyn.derive.speeds import solve_speeds
 from fsm_dyn.derive.symbols import MechanismSymbols, build_system
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.program import Counts, Program
-from fsm_dyn.programs.sources import to_c, to_numpy
+from fsm_dyn.programs.sources import to_c, to_c_once, to_numpy
+from fsm_dyn.programs.traversal import substitute
 
 # -- Partial velocities --------------------------------------------------------------------------------------
 #
@@ -223,6 +225,7 @@ class KaneEquations:
         self.independent = tuple(self.speeds[i] for i in independent)
         self.dependent = tuple(name for name in self.speeds if name not in self.independent)
         self._matrices, self._full, self._places = matrices, full, list(independent)
+        self._compact: dict[tuple[tuple[str, ...], bool], Program] = {}
 
     def __repr__(self) -> str:
         return f"<Kane's equations of {self.mechanism.name}, mode '{self.mode}': {', '.join(self.independent)}>"
@@ -284,6 +287,66 @@ class KaneEquations:
         return self.program.part(dict.fromkeys(names))
 
     @cached_property
+    def _formulas(self) -> Program:
+        """The outputs with symbols ``u1_dot`` ... of accelerations: F* without the accelerations' own formulas."""
+        graph, _, known = self.program.graph()
+        layout = self.program.layout
+        zero = graph.zero
+        rates = {name: graph.symbol(f"{name}_dot") for name in self.speeds}
+        whole = _product(known["M"], list(rates.values()), zero)
+        tilde = _product(known["M_tilde"], [rates[name] for name in self.independent], zero)
+        known |= {"F_star": known["F_star_0"] - whole, "F_star_tilde": known["F_star_tilde_0"] - tilde}
+        symbols = replace(layout, memory=(*layout.memory, *(rate.name for rate in rates.values())))
+        return Program.from_nodes(symbols, known)
+
+    def _read_program(self, names: Sequence[str], motion: bool, in_terms_of: str) -> Program:
+        self.part(*names)  # the names are checked there
+        if in_terms_of not in ("all", "independent"):
+            raise InputError(f"no choice of speeds '{in_terms_of}'", allowed="all, independent")
+        program = (self.program if motion else self._formulas).part(dict.fromkeys(names))
+        if in_terms_of == "all" or not self.dependent:
+            return program
+        graph, _, outputs = program.graph()
+        _, known = self._matrices.nodes(graph)
+        flat = [node for array in outputs.values() for node in array.ravel()]
+        speeds, rates = self._followers(graph, known)
+        values = iter(substitute(substitute(flat, rates), speeds))
+        return Program.from_nodes(
+            program.layout,
+            {name: _array([next(values) for _ in range(array.size)], array.shape) for name, array in outputs.items()},
+        )
+
+    def _followers(self, graph: ExpressionGraph, known: Mapping[str, Any]) -> tuple[dict[Node, Node], dict[Node, Node]]:
+        """Return the dependent speeds by the independent ones, ``D u_I + E``, and their rates likewise."""
+        speeds, rates = {}, {}
+        for j, name in enumerate(self.speeds):
+            if name in self.independent:
+                continue
+            speed, rate = known["e"][j], known["c"][j]
+            for a, other in enumerate(self.independent):
+                speed = speed + known["T"][j, a] * graph.symbol(other)
+                rate = rate + known["T"][j, a] * graph.symbol(f"{other}_dot")
+            speeds[graph.symbol(name)], rates[graph.symbol(f"{name}_dot")] = speed, rate
+        return speeds, rates
+
+    def compact_program(self, *names: str, once: bool = False) -> Program:
+        """Return outputs in compact form as a program; see :meth:`compact`."""
+        wanted = names or ("q_dot", "u_dot")
+        self.part(*wanted)  # the names are checked there
+        if (wanted, once) not in self._compact:
+            today = self._on_rows(wanted) if "u_dot" in wanted else self._formulas.part(dict.fromkeys(wanted))
+            self._compact[wanted, once] = compact_program(today, self._matrices, self._places, once=once)
+        return self._compact[wanted, once]
+
+    def _on_rows(self, names: Sequence[str]) -> Program:
+        """Return outputs with rates as in runs: q̇ with the dependent speeds of the rows."""
+        graph, _, known = self.part(*names).graph()
+        _, full = self._full.nodes(graph)
+        n_q = len(self.coordinates)
+        on_rows = {"q_dot": full["x_dot"][:n_q], "u_dot": full["x_dot"][n_q:]}
+        return Program.from_nodes(self._matrices.layout, {name: on_rows.get(name, known[name]) for name in names})
+
+    @cached_property
     def counts(self) -> SplitCounts:
         """Operation counts of ``q̇`` alone, of ``u̇`` alone and of both together."""
         full = self._full.part({"x_dot": None})
@@ -292,13 +355,50 @@ class KaneEquations:
 
     # -- formulas ------------------------------------------------------------------------------------------
 
-    def read(self, *names: str, expand_symbols: bool = False) -> Equations:
-        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for repeated expressions, or without."""
-        return read_equations(self.part(*names), expand_symbols=expand_symbols)
+    def read(
+        self, *names: str, expand_symbols: bool = False, motion: bool = False, in_terms_of: str = "all"
+    ) -> Equations:
+        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for repeated expressions, or without.
+
+        Parameters
+        ----------
+        *names : str
+            Of :data:`OUTPUTS`.
+        expand_symbols : bool
+            Whether to expand intermediate symbols.
+        motion : bool
+            Whether ``F_star`` and ``F_star_tilde`` have the accelerations of the motion, instead of symbols ``u1_dot``.
+        in_terms_of : {"all", "independent"}
+            Whether the dependent speeds and their rates are replaced by the independent ones.
+        """
+        program = self._read_program(names, motion, in_terms_of)
+        return read_equations(program, expand_symbols=expand_symbols)
 
     def __getitem__(self, name: str) -> Any:
-        """Return one output as a SymPy matrix, written out."""
-        return read_equations(self.part(name), expand_symbols=True).results[name]
+        """Return one output as a SymPy matrix, written out; accelerations in it are symbols ``u1_dot`` ..."""
+        return self.read(name, expand_symbols=True).results[name]
+
+    def compact(self, *names: str, once: bool = False) -> Equations:
+        """Return outputs with fewer operations, never more; programs of runs are not changed.
+
+        Parameters
+        ----------
+        *names : str
+            Of :data:`OUTPUTS`; by default ``q_dot`` and ``u_dot``, as a run evaluates them.
+        once : bool
+            Whether to choose forms for fewest operations per evaluation, what parameters alone give being computed once
+            per run.
+
+        Returns
+        -------
+        Equations
+            Its ``once`` holds the intermediate symbols that parameters alone give.
+
+        Notes
+        -----
+        See :mod:`fsm_dyn.derive.compact_forms`.
+        """
+        return read_equations(self.compact_program(*names, once=once), once=True)
 
     @property
     def accelerations(self) -> sympy.ImmutableMatrix:
@@ -372,13 +472,27 @@ class KaneEquations:
 
     # -- source code ---------------------------------------------------------------------------------------
 
-    def c_source(self, *names: str, function: str = "evaluate") -> str:
-        """Return C99 source of outputs; see :func:`fsm_dyn.programs.to_c`."""
-        return to_c(self.part(*names), function)
+    def c_source(self, *names: str, function: str = "evaluate", compact: bool = False, once: bool = False) -> str:
+        """Return C99 source of outputs; see :func:`fsm_dyn.programs.sources.to_c`.
 
-    def numpy_source(self, *names: str, function: str = "evaluate") -> str:
-        """Return Python source of outputs; see :func:`fsm_dyn.programs.sources.to_numpy`."""
-        return to_numpy(self.part(*names), function)
+        Parameters
+        ----------
+        *names : str
+            Of :data:`OUTPUTS`.
+        function : str
+            Name of the function.
+        compact : bool
+            Whether in compact form; see :meth:`compact`.
+        once : bool
+            Whether as two functions: ``<function>_once(p, k)``, called when parameters are set, and ``<function>(t, x,
+            w, k, out)``, called at every step; `w` is the context behind the parameters.
+        """
+        program = self.compact_program(*names, once=once) if compact else self.part(*names)
+        return to_c_once(program, function) if once else to_c(program, function)
+
+    def numpy_source(self, *names: str, function: str = "evaluate", compact: bool = False) -> str:
+        """Return Python source of outputs; see :func:`fsm_dyn.programs.sources.to_numpy` and :meth:`compact`."""
+        return to_numpy(self.compact_program(*names) if compact else self.part(*names), function)
 
 
 def _dots(speeds: Sequence[str]) -> sympy.ImmutableMatrix:

@@ -80,7 +80,9 @@ class EquationsPage:
     sections: tuple[Section, ...]
 
 
-def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] = ()) -> EquationsPage:
+def page_of(
+    equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] = (), *, compact: bool = False
+) -> EquationsPage:
     """Return the page of a mode.
 
     Parameters
@@ -88,14 +90,17 @@ def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] =
     equations : KaneEquations
     ways_out : sequence of (guard, next mode, reset)
         The transitions out of the mode.
+    compact : bool
+        Whether the equations of motion are in compact form (:meth:`KaneEquations.compact`).
     """
     mechanism = equations.mechanism
     counts = equations.counts
+    shorter = (_count("together, compact", equations.compact_program().counts()),) if compact else ()
     sections = [
         Section("Symbols", "SI units; a dot is a rate, σ a slip direction.", table=tuple(_symbols(mechanism))),
         *_kinematics(equations),
         *_forces(equations),
-        *_dynamics(equations),
+        *_dynamics(equations, compact),
         _outward(equations, ways_out),
         Section(
             "Operations",
@@ -105,6 +110,7 @@ def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] =
                 _count("kinematics", counts.kinematics),
                 _count("dynamics", counts.dynamics),
                 _count("together", counts.together),
+                *shorter,
             ),
         ),
     ]
@@ -184,10 +190,16 @@ def _forces(equations: KaneEquations) -> Iterator[Section]:
     )
 
 
-def _dynamics(equations: KaneEquations) -> Iterator[Section]:
-    definitions, (u_dot,) = _read(equations, "u_dot")
+def _dynamics(equations: KaneEquations, compact: bool) -> Iterator[Section]:
     left = [Left(name, above="dot") for name in equations.speeds]
-    yield Section("Equations of motion", "", (*definitions, *zip(left, u_dot, strict=True)))
+    if compact:
+        found = equations.compact("u_dot")
+        symbols = [(Left(symbol.name), value) for symbol, value in (*found.once, *found.definitions)]
+        text = "In compact form; parameters alone give k." if found.once else "In compact form."
+        yield Section("Equations of motion", text, (*symbols, *zip(left, found.results["u_dot"], strict=True)))
+    else:
+        definitions, (u_dot,) = _read(equations, "u_dot")
+        yield Section("Equations of motion", "", (*definitions, *zip(left, u_dot, strict=True)))
     if equations.rows:
         definitions, (values,) = _read(equations, "multipliers")
         names = equations.row_names
@@ -336,17 +348,18 @@ def _latex_cell(cell: Cell) -> str:
     return escaped(cell) if isinstance(cell, str) else f"${_breakable(cell.latex())}$"
 
 
-def to_sympy_source(equations: KaneEquations, names: Sequence[str]) -> str:
+def to_sympy_source(equations: KaneEquations, names: Sequence[str], *, compact: bool = False) -> str:
     """Return Python source with a dict ``equations`` of outputs as SymPy matrices, intermediate symbols first."""
-    found = equations.read(*names)
-    intermediate = {symbol for symbol, _ in found.definitions}
-    values: list[Any] = [value for _, value in found.definitions] + [found.results[name] for name in names]
+    found = equations.compact(*names) if compact else equations.read(*names, motion=True)
+    definitions = (*found.once, *found.definitions)
+    intermediate = {symbol for symbol, _ in definitions}
+    values: list[Any] = [value for _, value in definitions] + [found.results[name] for name in names]
     free = sorted(
         {symbol for value in values for symbol in value.free_symbols} - intermediate, key=lambda s: str(s.name)
     )
     renamed = {symbol: sympy.Symbol(re.sub(r"\W+", "_", symbol.name)) for symbol in free}
     lines = [f'"""{equations.mechanism.name}, mode \'{equations.mode}\'."""', "", "from sympy import *", ""]
     lines += [f'{new} = Symbol("{old.name}")' for old, new in renamed.items()]
-    lines += [f"{symbol} = {value.xreplace(renamed)}" for symbol, value in found.definitions]
+    lines += [f"{symbol} = {value.xreplace(renamed)}" for symbol, value in definitions]
     tables = [f'    "{name}": {sympy.Matrix(found.results[name]).xreplace(renamed)},' for name in names]
     return "\n".join([*lines, "equations = {", *tables, "}"]) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +18,7 @@ from sympy.printing.pretty.pretty_symbology import greek_unicode
 from fsm_dyn.derive.kinematics import NO_DISTANCE
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Counts, Program
+from fsm_dyn.programs.sources import constant_parts
 from fsm_dyn.programs.traversal import reachable
 
 # -- SymPy expressions as LaTeX with line breaks -------------------------------------------------------------
@@ -95,7 +97,7 @@ def width(text: str) -> int:
 # -- Programs as sympy expressions and LaTeX, for reading; no code is generated from them --------------------
 
 RATES = "x_dot"  # the output with the rates of all states
-LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
+LARGEST_DENOMINATOR = 1000  # of a double printed as a fraction
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "neg": lambda a: -a,
@@ -142,12 +144,16 @@ class Equations:
         Names of the coordinates and speeds, in the order of their rates in the output ``x_dot``.
     counts : Counts
         Operations of the program itself.
+    once : tuple of (Symbol, expression)
+        Intermediate symbols that parameters alone give, for one computation per run; before :attr:`definitions`. Empty
+        unless asked for.
     """
 
     definitions: tuple[tuple[sympy.Symbol, sympy.Expr], ...]
     results: Mapping[str, Any]
     states: tuple[str, ...]
     counts: Counts
+    once: tuple[tuple[sympy.Symbol, sympy.Expr], ...] = ()
 
     @property
     def rates(self) -> dict[str, sympy.Expr]:
@@ -162,7 +168,8 @@ class Equations:
 
     def _lines(self) -> list[tuple[str, str, Any]]:
         """Return (pattern for the left side, its name, the right side) of every equation."""
-        lines: list[tuple[str, str, Any]] = [("%s", symbol.name, value) for symbol, value in self.definitions]
+        first = (*self.once, *self.definitions)
+        lines: list[tuple[str, str, Any]] = [("%s", symbol.name, value) for symbol, value in first]
         lines += [(r"\dot{%s}", name, value) for name, value in self.rates.items()]
         lines += [("%s", name, value) for name, value in self.results.items() if name != RATES]
         return lines
@@ -178,7 +185,7 @@ class Equations:
 
 
 def read_equations(
-    program: Program, outputs: Sequence[str] | None = None, *, expand_symbols: bool = False
+    program: Program, outputs: Sequence[str] | None = None, *, expand_symbols: bool = False, once: bool = False
 ) -> Equations:
     """Return a program as sympy expressions.
 
@@ -190,11 +197,14 @@ def read_equations(
     expand_symbols : bool
         Whether to expand intermediate symbols (``Z1``, ``Z2`` ... for repeated expressions, as in Gillespie 2003,
         (66)); the result can be very long.
+    once : bool
+        Whether expressions of parameters alone become symbols ``k1``, ``k2`` ... of their own.
     """
     _, _, arrays = program.graph()
     wanted = {name: arrays[name] for name in (outputs if outputs is not None else arrays)}
     nodes = [node for array in wanted.values() for node in array.ravel()]
-    definitions, values = _translate(nodes, not expand_symbols)
+    constant = constant_parts(nodes, program.layout.p) if once else ()
+    definitions, values = _translate(nodes, not expand_symbols, constant)
     results: dict[str, Any] = {}
     for name, array in wanted.items():
         entries = [values[node] for node in array.ravel()]
@@ -204,7 +214,9 @@ def read_equations(
             rows = array.shape[0]
             columns = len(entries) // rows if rows else 0
             results[name] = sympy.ImmutableMatrix(rows, columns, entries)
-    return Equations(tuple(definitions), results, program.layout.x, program.counts())
+    early = frozenset(values[node] for node in reachable(constant))
+    split = [tuple(pair for pair in definitions if (pair[0] in early) is first) for first in (True, False)]
+    return Equations(split[1], results, program.layout.x, program.counts(), split[0])
 
 
 def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:
@@ -228,17 +240,30 @@ def read_nodes(
 
 
 def _translate(
-    nodes: Sequence[Node], intermediate: bool
+    nodes: Sequence[Node], intermediate: bool, constant: Sequence[Node] = ()
 ) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], dict[Node, Any]]:
+    """Return intermediate symbols with their definitions, and nodes with their expressions.
+
+    Parameters
+    ----------
+    intermediate : bool
+        Whether parts used repeatedly become symbols ``Z1``, ``Z2`` ...
+    constant : sequence of Node
+        Parts that become symbols ``k1``, ``k2`` ...
+    """
     order = reachable(nodes)
-    shared = _shared(order) if intermediate else frozenset[Node]()
+    shared = _shared(order, nodes) if intermediate else frozenset[Node]()
+    early = frozenset(constant) | (shared & frozenset(reachable(constant)))
+    numbers = {"k": 0, "Z": 0}
     taken = {node.name for node in order}
     values: dict[Node, Any] = {}
     definitions: list[tuple[sympy.Symbol, sympy.Expr]] = []
     for node in order:
         value = _value(node, values)
-        if node in shared:
-            symbol = _fresh(len(definitions), taken)
+        if node in shared or node in early:
+            letter = "k" if node in early else "Z"
+            symbol = _fresh(letter, numbers[letter], taken)
+            numbers[letter] += 1
             definitions.append((symbol, value))
             value = symbol
         values[node] = value
@@ -268,31 +293,30 @@ def _truth(node: Node, values: Mapping[Node, Any]) -> Any:
 
 
 def number(value: float) -> sympy.Expr:
-    """Return a constant as an integer or a short fraction if it is one, else as a float.
+    """Return a constant as an integer or a fraction if it is the double of one, else as a float.
 
     The term added to squares of distances for their derivatives is no part of the formula: it is printed as zero.
     """
     if abs(value) <= NO_DISTANCE:
         return sympy.S.Zero
-    if Fraction(value).denominator <= LONGEST_FRACTION:
-        return sympy.Rational(*value.as_integer_ratio())
+    fraction = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
+    if float(fraction) == value:
+        return sympy.Rational(fraction.numerator, fraction.denominator)
     return sympy.Float(value)
 
 
-def _shared(order: Sequence[Node]) -> frozenset[Node]:
+def _shared(order: Sequence[Node], outputs: Sequence[Node]) -> frozenset[Node]:
     """Return the nodes worth a symbol: used at least twice, and more than a sign, a sine or a cosine."""
-    uses: dict[Node, int] = {}
-    for node in order:
-        for operand in node.operands:
-            uses[operand] = uses.get(operand, 0) + 1
+    uses = Counter(operand for node in order for operand in node.operands)
+    uses.update(set(outputs))
     trivial = {"neg", "sin", "cos"}
-    return frozenset(node for node in order if node.operands and node.op not in trivial and uses.get(node, 0) > 1)
+    return frozenset(node for node in order if node.operands and node.op not in trivial and uses[node] > 1)
 
 
-def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
-    name = f"Z{count + 1}"
+def _fresh(letter: str, count: int, taken: set[str]) -> sympy.Symbol:
+    name = f"{letter}{count + 1}"
     while name in taken:
-        name = "Z" + name
+        name = letter + name
     taken.add(name)
     return sympy.Symbol(name)
 

@@ -7,6 +7,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,9 +15,10 @@ import numpy as np
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import half_integer
 from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.traversal import reachable, rebuild
+from fsm_dyn.programs.traversal import reachable, rebuild, substitute, support
 from fsm_dyn.runtime.library import OF_ONE, OF_TWO
 
 # -- C source of a program -----------------------------------------------------------------------------------
@@ -91,6 +93,64 @@ def to_c(program: Program, name: str) -> str:
     return f"#include <math.h>\n\n{HELPERS}\n{c_function(program, name)}"
 
 
+def to_c_once(program: Program, name: str) -> str:
+    """Return C source of a program as two functions, for processors that compute what parameters give only once.
+
+    ``void <name>_once(const double *p, double *k)`` computes operations on parameters alone, to be called when
+    parameters are set; ``void <name>(double t, const double *x, const double *w, const double *k, double *out)`` does
+    the rest.  `w` is the context behind the parameters, `k` has ``<name>_SIZE_OF_K`` numbers.
+
+    Parameters
+    ----------
+    program : Program
+    name : str
+        An identifier of C.
+    """
+    _check_identifier(name)
+    graph, symbols, outputs = program.graph()
+    flat = [node for array in outputs.values() for node in array.ravel()]
+    constant = constant_parts(flat, program.layout.p)
+    known = dict(zip(constant, (graph.symbol(f"k[{i}]") for i in range(len(constant))), strict=True))
+    later = substitute(flat, known)
+    left = support(later)
+    alone = [symbols[p] for p in program.layout.p if symbols[p] in left]
+    early = Program.from_nodes(Layout(p=program.layout.p), {"k": [*constant, *alone]})
+    moved = {symbol: graph.symbol(f"k[{len(constant) + i}]") for i, symbol in enumerate(alone)}
+    values = iter(substitute(later, moved))
+    layout = replace(program.layout, p=tuple(f"k[{i}]" for i in range(len(constant) + len(alone))))
+    rest = Program.from_nodes(
+        layout, {name: [next(values) for _ in range(array.size)] for name, array in outputs.items()}
+    )
+    size = f"#define {name}_SIZE_OF_K {max(1, len(layout.p))}"
+    head = f"void {name}_once(const double *restrict p, double *restrict k)"
+    once = _function(early, head, "(void)p, (void)k;", (("p", len(early.layout.p)),), "k")
+    inputs = ", ".join(["double t", *(f"const double *restrict {array}" for array in "xwk")])
+    head = f"void {name}({inputs}, double *restrict out)"
+    arrays = (("x", layout.n_x), ("k", len(layout.p)), ("w", layout.n_c - len(layout.p)))
+    every = _function(rest, head, "(void)t, (void)x, (void)w, (void)k, (void)out;", arrays, "out")
+    return f"#include <math.h>\n\n{size}\n{HELPERS}\n{once}\n{every}"
+
+
+def constant_parts(nodes: Sequence[Node], parameters: Sequence[str]) -> list[Node]:
+    """Return the largest parts of nodes that are operations on parameters alone, in order of making."""
+    names, constant, found = frozenset(parameters), set[Node](), set[Node]()
+    order = reachable(nodes)
+    for node in order:
+        if node.operands:
+            if all(operand in constant for operand in node.operands):
+                constant.add(node)
+            else:
+                found.update(_unsigned(operand) for operand in node.operands if operand in constant)
+        elif node.constant_value is not None or node.name in names:
+            constant.add(node)
+    found.update(_unsigned(node) for node in nodes if node in constant)
+    return [node for node in order if node in found and node.operands]
+
+
+def _unsigned(node: Node) -> Node:
+    return node.operands[0] if node.op == "neg" else node
+
+
 def c_function(program: Program, name: str, own_functions: bool = False) -> str:
     """Return the function of :func:`to_c` alone, not static.
 
@@ -103,11 +163,31 @@ def c_function(program: Program, name: str, own_functions: bool = False) -> str:
         Whether the runtime's elementary functions are called (``runtime/elementary.h``), as machine code does, which
         gives the same bits.
     """
+    _check_identifier(name)
+    layout = program.layout
+    arrays = (("x", layout.n_x), ("c", layout.n_c))
+    head = f"void {name}(double t, const double *restrict x, const double *restrict c, double *restrict out)"
+    return _function(program, head, "(void)t, (void)x, (void)c, (void)out;", arrays, "out", own_functions)
+
+
+def _check_identifier(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or f" {name} " in _KEYWORDS:
         raise InputError("a function of C needs an identifier as its name", found=repr(name)[:200])
+
+
+def _function(
+    program: Program,
+    head: str,
+    unused: str,
+    arrays: Sequence[tuple[str, int]],
+    result: str,
+    own_functions: bool = False,
+) -> str:
+    """Return a function with a given head; `arrays` are the names and lengths of those that hold the arguments."""
     read = {index for _, operands in program.instructions for index in operands}
     read.update(index for output in program.results for index in output.indices)
-    values, lines = _arguments(program, read)
+    values, lines = _arguments(program, read, arrays)
+    lines.insert(0, unused)
     first = len(values)
     constants = dict(enumerate(program.constants, start=first))
     values += [repr(value) if value >= 0.0 else f"({value!r})" for value in program.constants]
@@ -121,18 +201,16 @@ def c_function(program: Program, name: str, own_functions: bool = False) -> str:
     for output in program.results:
         lines.append(f"/* {re.sub(r'[^A-Za-z0-9_.]', '_', output.name)} */")
         for index in output.indices:
-            lines.append(f"out[{place}] = {values[index]};")
+            lines.append(f"{result}[{place}] = {values[index]};")
             place += 1
-    head = f"void {name}(double t, const double *restrict x, const double *restrict c, double *restrict out)"
     return f"{head}\n{{\n" + "".join(f"    {line}\n" for line in lines) + "}\n"
 
 
-def _arguments(program: Program, read: set[int]) -> tuple[list[str], list[str]]:
+def _arguments(program: Program, read: set[int], arrays: Sequence[tuple[str, int]]) -> tuple[list[str], list[str]]:
     """Return a C name for every argument and the lines to load the `read` ones."""
-    layout = program.layout
-    names, lines, taken = ["t"], ["(void)t, (void)x, (void)c, (void)out;"], set()
-    for index, argument in enumerate(layout.arguments[1:], start=1):
-        array, place = ("x", index - 1) if index <= layout.n_x else ("c", index - 1 - layout.n_x)
+    places = [(array, place) for array, size in arrays for place in range(size)]
+    names, lines, taken = ["t"], [], set()
+    for index, (argument, (array, place)) in enumerate(zip(program.layout.arguments[1:], places, strict=True), start=1):
         name = f"{array}_{re.sub(r'[^A-Za-z0-9]+', '_', argument)}"
         while name in taken:
             name += "_"
