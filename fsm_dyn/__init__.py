@@ -11,10 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fsm_dyn.analysis.equation_check import check_equation
     from fsm_dyn.analysis.exploration import explore
     from fsm_dyn.analysis.fit import fit
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise, static_equilibrium
+    from fsm_dyn.analysis.method_counts import count_methods, state_variables
     from fsm_dyn.analysis.study import study, tolerance_study
     from fsm_dyn.analysis.verification import verify
     from fsm_dyn.analysis.worst_case import worst_case
@@ -45,7 +47,9 @@ _HOMES = {
     "Simulator": "fsm_dyn.run.simulator",
     "Tolerances": "fsm_dyn.run.tolerances",
     "Trajectory": "fsm_dyn.run.trajectory",
+    "check_equation": "fsm_dyn.analysis.equation_check",
     "compile": "fsm_dyn.automaton.compilation",
+    "count_methods": "fsm_dyn.analysis.method_counts",
     "export": "fsm_dyn.exports.export",
     "explore": "fsm_dyn.analysis.exploration",
     "fit": "fsm_dyn.analysis.fit",
@@ -55,6 +59,7 @@ _HOMES = {
     "open_graph": "fsm_dyn.automaton.mode_graph",
     "open_run": "fsm_dyn.run.simulate",
     "simulate": "fsm_dyn.run.simulate",
+    "state_variables": "fsm_dyn.analysis.method_counts",
     "static_equilibrium": "fsm_dyn.analysis.linearisation",
     "study": "fsm_dyn.analysis.study",
     "tolerance_study": "fsm_dyn.analysis.study",
@@ -77,7 +82,9 @@ __all__ = [
     "Simulator",
     "Tolerances",
     "Trajectory",
+    "check_equation",
     "compile",
+    "count_methods",
     "explore",
     "export",
     "fit",
@@ -87,6 +94,7 @@ __all__ = [
     "open_graph",
     "open_run",
     "simulate",
+    "state_variables",
     "static_equilibrium",
     "study",
     "tolerance_study",

@@ -8,10 +8,8 @@ none is applied.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.compilation import load
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.memory import speed_definitions
+from fsm_dyn.language.memory import speed_definitions, with_speeds
 from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.programs.program import Counts
 from fsm_dyn.programs.traversal import evaluate, support
@@ -106,7 +104,7 @@ def advise_speeds(model: str | Mechanism) -> SpeedAdvice:
             continue
         known.add(tuple(texts))
         try:
-            choices.append(_counted(_with_speeds(mechanism, definitions), title, definitions, mode))
+            choices.append(_counted(with_speeds(mechanism, definitions), title, definitions, mode))
         except ModelError:  # singular at the start of the motion
             continue
     first, *others = choices
@@ -191,35 +189,3 @@ def _independent(mechanism: Mechanism, candidates: Sequence[Text], count: int) -
             basis = np.column_stack([basis, left / np.linalg.norm(left)])
             chosen.append(text.text)
     return chosen
-
-
-def _with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechanism:
-    """Return the mechanism with other speeds; old ones in texts are replaced by their definitions.
-
-    Values of speeds at the start and resets of speeds are left out: they do not change the equations.
-    """
-    old = {name: text.text for name, text in speed_definitions(mechanism).items()}
-    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, old)) + r")(?![\w.(])")
-
-    def renamed(item: Any) -> Any:
-        if isinstance(item, Text):
-            return replace(item, text=pattern.sub(lambda match: f"({old[match[1]]})", item.text))
-        if isinstance(item, Mapping):
-            return {key: renamed(value) for key, value in item.items()}
-        if type(item) is tuple:
-            return tuple(renamed(value) for value in item)
-        if is_dataclass(item) and not isinstance(item, type):
-            return replace(item, **{field.name: renamed(getattr(item, field.name)) for field in fields(item)})
-        return item
-
-    changed: Mechanism = renamed(replace(mechanism, speeds={}))
-    begin = replace(
-        changed.initial, values={name: text for name, text in changed.initial.values.items() if name not in old}
-    )
-    transitions = tuple(
-        replace(item, reset={name: text for name, text in item.reset.items() if name not in old})
-        for item in changed.transitions
-    )
-    return replace(
-        changed, speeds={name: Text(text) for name, text in definitions.items()}, initial=begin, transitions=transitions
-    )

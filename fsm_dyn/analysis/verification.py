@@ -554,6 +554,11 @@ class _Derived:
         return np.concatenate([(W.T @ M_q @ W).ravel(), -W.T @ (h + M_q @ onward)])
 
 
+def derived_terms(mechanism: Mechanism) -> _Derived:
+    """Return the terms of a mechanism by independent derivations, for comparisons at states."""
+    return _Derived(mechanism)
+
+
 def _flow(terms: Terms) -> dict[Node, Node]:
     flow = {terms.graph.symbol(q): rate for q, rate in zip(terms.layout.q, terms.q_dot, strict=True)}
     flow[terms.graph.symbol("t")] = terms.graph.one

@@ -334,6 +334,7 @@ class ModeView:
             self.active_rows,
             self._row_names,
             tuple(guard.text for guard in self._mode.guards),
+            self._parameters,
         )
 
     def _evaluate(

@@ -15,6 +15,7 @@ from fsm_dyn.cli.export import export_command
 from fsm_dyn.cli.live import live_command, view_command
 from fsm_dyn.cli.model_commands import (
     check_command,
+    check_equation_command,
     compile_command,
     equations_command,
     graph_command,
@@ -58,6 +59,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "compile": compile_command,
     "graph": graph_command,
     "equations": equations_command,
+    "check-equation": check_equation_command,
     "run": run_command,
     "study": study_command,
     "fit": fit_command,
@@ -77,6 +79,7 @@ _SHORT = {
     "verify": "Compare independent derivations of a model's equations.",
     "graph": "Draw what a run visits, or with --all the mode graph.",
     "equations": "Write the equations of a mode: HTML, LaTeX, SymPy, NumPy, C.",
+    "check-equation": "Check an equation worked by hand, term by term.",
     "run": "Simulate a model; list the phases or modes that it visits.",
     "study": "Run a model over a grid, or over a sample of its tolerances.",
     "fit": "Find the parameters that reproduce a measured motion.",

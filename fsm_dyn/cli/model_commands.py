@@ -1,4 +1,4 @@
-"""Commands that stop before a run: new, models, schema, check, compile, graph, equations."""
+"""Commands that stop before a run: new, models, schema, check, compile, graph, equations, check-equation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import typer
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.options import Set, assignments, prepare_file
 from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
-from fsm_dyn.core.files import write_file
+from fsm_dyn.core.files import read_file, write_file
 from fsm_dyn.core.interrupts import asked_to_end
 from fsm_dyn.draw.svg import table
 
@@ -481,6 +481,9 @@ def equations_command(
     advise: Annotated[
         bool, typer.Option("--advise", help="Only count the operations of other choices of speeds; nothing is changed.")
     ] = False,
+    methods: Annotated[
+        bool, typer.Option("--methods", help="Only count unknowns and operations by several methods.")
+    ] = False,
     compact: Annotated[
         bool, typer.Option("--compact", help="Write the equations of motion with fewer operations (seconds).")
     ] = False,
@@ -498,6 +501,12 @@ def equations_command(
         from fsm_dyn.analysis.speed_advice import advise_speeds
 
         typer.echo(str(advise_speeds(model)))
+        return
+    if methods:
+        # brings SymPy along
+        from fsm_dyn.analysis.method_counts import count_methods
+
+        typer.echo(str(count_methods(ready_graph(model, assignments("--set", set_)), mode)))
         return
     if format_ not in FORMATS:
         raise InputError(
@@ -582,3 +591,32 @@ def _picture(graph: ModeGraph, format_: str) -> bytes:
     date = "Date" if format_ == "svg" else "CreationDate"
     picture.savefig(stream, format=format_, metadata={date: None})
     return stream.getvalue()
+
+
+# -- The command ``check-equation`` --------------------------------------------------------------------------
+
+LARGEST_EQUATION = 100_000  # bytes
+
+
+@handle_errors
+def check_equation_command(
+    model: Model,
+    equation: Annotated[str, typer.Argument(help="'left = right', or a file with it; lines Z1 = ... may precede.")],
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="Name of the mode; default: the one runs start in.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check an equation worked by hand, term by term; exit code 1 if it is wrong."""
+    # brings SymPy along
+    from fsm_dyn.analysis.equation_check import check_equation
+
+    graph = ready_graph(model, {}, as_json)
+    text = equation if "=" in equation else read_file(equation, LARGEST_EQUATION, "an equation").decode("utf-8")
+    found = check_equation(graph, mode or graph.initial, text)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        typer.echo(str(found))
+    if not found.correct:
+        raise typer.Exit(1)

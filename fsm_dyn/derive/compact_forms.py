@@ -295,7 +295,8 @@ class Fractions:
             found = self._down(a, used, small).cofactors(self._down(b, used, small))
         except HeuristicGCDFailed:
             return self.ring.one, a, b
-        return tuple(self._up(part, used) for part in found)  # type: ignore[return-value] # three parts
+        common, left, right = (self._up(part, used) for part in found)
+        return common, left, right
 
     def _ring_of(self, used: tuple[int, ...]) -> Any:
         if used not in self._rings:
@@ -440,8 +441,8 @@ class Writer:
             inner = tuple(e if k in self._constants else 0 for k, e in enumerate(monomial))
             groups.setdefault(outer, {})[inner] = coefficient
         written = {}
-        for outer, inner in groups.items():
-            node = self._sum(inner)
+        for outer, terms in groups.items():
+            node = self._sum(terms)
             written[outer] = node if divisor is None else node / divisor
         return self._horner(written)
 
@@ -492,14 +493,14 @@ def _content(values: Sequence[Fraction]) -> Fraction:
     return Fraction(above or 1, math.lcm(*(value.denominator for value in values)))
 
 
-# -- Quantities of a mode ------------------------------------------------------------------------------------
+# -- ModeQuantities of a mode ------------------------------------------------------------------------------------
 
 Key = tuple[Any, ...]
 Forms = dict[Key, Node]
 
 
 @dataclass(frozen=True)
-class Quantities:
+class ModeQuantities:
     """The quantities by which the outputs of a mode are computed, at one level of substitution.
 
     Attributes
@@ -570,7 +571,7 @@ class Quantities:
         raise TooManyTermsError
 
 
-def quantities(matrices: Program, independent: Sequence[int], others: Mapping[Key, Node], level: int) -> Quantities:
+def quantities(matrices: Program, independent: Sequence[int], others: Mapping[Key, Node], level: int) -> ModeQuantities:
     """Return the quantities of the accelerations of a mode, and of its further outputs.
 
     Parameters
@@ -619,7 +620,7 @@ def quantities(matrices: Program, independent: Sequence[int], others: Mapping[Ke
     nodes |= {("D", *place): node for place, node in D.items()} | {("c", j): node for j, node in c.items()}
     if not level:
         nodes = dict(zip(nodes, substitute(list(nodes.values()), speeds), strict=True))
-    return Quantities(graph, nodes, _copied(others, graph), kept, free, dependent, symmetric)
+    return ModeQuantities(graph, nodes, _copied(others, graph), kept, free, dependent, symmetric)
 
 
 def _copied(nodes: Mapping[Key, Node], graph: ExpressionGraph) -> Forms:
@@ -638,18 +639,18 @@ def _total(nodes: Iterable[Node], graph: ExpressionGraph) -> Node:
 # -- The choice of forms -------------------------------------------------------------------------------------
 
 
-class Choice:
+class FormChoice:
     """Forms of quantities, chosen one by one for fewest operations of all outputs.
 
     Parameters
     ----------
-    quantities : Quantities
+    quantities : ModeQuantities
     cost : Cost
     whole : bool
         Whether coefficients of parameters alone are kept whole, to be computed once per run.
     """
 
-    def __init__(self, quantities: Quantities, cost: Cost, whole: bool = False) -> None:
+    def __init__(self, quantities: ModeQuantities, cost: Cost, whole: bool = False) -> None:
         self.quantities, self.cost = quantities, cost
         nodes = quantities.defined
         self._fractions = Fractions([node for node in nodes.values() if node.operands])
@@ -790,13 +791,13 @@ def _candidates(
             yield costs[-1](outputs.values()), outputs
 
 
-def _alone(others: Forms) -> Quantities:
+def _alone(others: Forms) -> ModeQuantities:
     graph = ExpressionGraph()
-    return Quantities(graph, {}, _copied(others, graph))
+    return ModeQuantities(graph, {}, _copied(others, graph))
 
 
-def _chosen(found: Quantities, cost: Cost, whole: bool) -> Forms:
-    choice = Choice(found, cost, whole)
+def _chosen(found: ModeQuantities, cost: Cost, whole: bool) -> Forms:
+    choice = FormChoice(found, cost, whole)
     choice.descend()
     choice.vary(TRIES)
     choice.descend()
@@ -828,3 +829,19 @@ def _agree(today: Program, candidate: Program) -> bool:
         return False
     size = np.abs(a[finite]).max(axis=1, keepdims=True) + 1e-300
     return bool((np.abs(a - b)[finite] <= LARGEST_DIFFERENCE * size).all())
+
+
+def shortened(nodes: Sequence[Node]) -> list[Node]:
+    """Return equal nodes of the same graph, each alone as a cancelled fraction if that has fewer operations."""
+    cost = Cost(())
+    fractions = Fractions([node for node in nodes if node.operands])
+    writer, found = Writer(fractions, nodes[0].graph, [1.0] * len(fractions.atoms), {}) if nodes else None, []
+    for node in nodes:
+        best = node
+        if writer is not None and node.operands:
+            with contextlib.suppress(TooManyTermsError):
+                ratio = fractions.variants(*fractions.ratio(node))
+                if max(map(len, ratio)) <= MOST_WRITTEN:
+                    best = min((node, writer.ratio(*ratio)), key=lambda form: cost([form]))
+        found.append(best)
+    return found

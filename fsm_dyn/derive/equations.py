@@ -13,92 +13,21 @@ import numpy.typing as npt
 import sympy
 
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.bookkeeping import BOOKKEEPING, KaneTables, LagrangeEquations, bookkeeping, kane_tables, lagrange
 from fsm_dyn.derive.compact_forms import compact_program
-from fsm_dyn.derive.derivation import flow_of
-from fsm_dyn.derive.kane import Kane, Loads, partials, spin_partials
 from fsm_dyn.derive.kinematics import Vector
 from fsm_dyn.derive.printing import MINUS, PLUS, TIMES, Equations, latex, mathml, read_equations, read_nodes
-from fsm_dyn.derive.reduction import condense
-from fsm_dyn.derive.speeds import solve_speeds
-from fsm_dyn.derive.symbols import MechanismSymbols, build_system
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.program import Counts, Program
 from fsm_dyn.programs.sources import to_c, to_c_once, to_numpy
 from fsm_dyn.programs.traversal import substitute
 
-# -- Partial velocities --------------------------------------------------------------------------------------
-#
-# Partial velocities, generalized active and inertia forces of a mechanism, as in the tables of Gillespie (2003).
-#
-# The derivation proper (:mod:`fsm_dyn.derive.derivation`) adds all forces up as it goes; here they stay apart.
-
-
-@dataclass(frozen=True)
-class KaneTables:
-    """Contribution of each speed to velocities and forces; n_u declared speeds.
-
-    Attributes
-    ----------
-    velocities : mapping of str to n_u vectors
-        Partial velocities (13)-(15) of the centres of bodies and of the points of action of forces.
-    angular_velocities : mapping of str to n_u vectors
-        Partial angular velocities of the frames of bodies.
-    forces : Program
-        ``F`` (n_u,): generalized active forces (32) of the loads; ``F_star_0`` (n_u,): generalized inertia forces
-        (33) at u̇ = 0.
-    """
-
-    velocities: Mapping[str, tuple[Vector, ...]]
-    angular_velocities: Mapping[str, tuple[Vector, ...]]
-    forces: Program
-
-
-def kane_tables(mechanism: Mechanism) -> KaneTables:
-    """Derive the tables of a mechanism; arguments and errors as of :func:`fsm_dyn.derive.derivation.derive`.
-
-    Returns
-    -------
-    KaneTables
-    """
-    system = build_system(mechanism)
-    speeds = solve_speeds(system)
-    motion = system.motion(speeds.rates)
-    zero, kinematic = system.graph.zero, frozenset(speeds.kinematic)
-    held = motion.at([zero if symbol in kinematic else symbol for symbol in motion.speeds])
-    n_u = len(system.layout.u)
-    kane = Kane(system, held, flow_of(system, speeds))
-    names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
-    loads = Loads(kane, system.algebra(held, names)).gather(mechanism.loads)
-    active = loads.f[:n_u]
-    for body in kane.bodies:
-        moved = partials(held.velocity(body.center), n_u)
-        active = [a + body.mass * system.space.dot(v, loads.gravity) for a, v in zip(active, moved, strict=True)]
-    inertia = kane.equations(Vector()).f[:n_u]
-    best = condense([*active, *inertia], system.reducer)
-    return KaneTables(
-        velocities={point: tuple(partials(motion.velocity(point), n_u)) for point in _points(system)},
-        angular_velocities={
-            frame: tuple(spin_partials(frame, motion.spin(frame), n_u))
-            for frame in dict.fromkeys(system.body_frames.values())
-        },
-        forces=Program.from_nodes(
-            system.layout, {"F": [best[node] for node in active], "F_star_0": [best[node] for node in inertia]}
-        ),
-    )
-
-
-def _points(system: MechanismSymbols) -> list[str]:
-    """Return the points of action of forces, then the centres of bodies, each once."""
-    mechanism = system.mechanism
-    acted = [point for load in mechanism.loads for point in load.points]
-    centers = [body.center for body in mechanism.bodies.values()]
-    return [point for point in dict.fromkeys((*acted, *centers)) if point != "O"]
-
-
 # -- Kane's equations of one mode, for people: as SymPy, LaTeX, NumPy and C ----------------------------------
 #
 # The letters are those of docs/theory.md; (n) are equations of Gillespie (2003).
+
+SEED = 20030818
 
 # Available quantities by name, with their meaning; p independent speeds, m active rows, d dependent speeds.
 OUTPUTS = {
@@ -183,6 +112,32 @@ class SplitCounts:
     together: Counts
 
 
+@dataclass(frozen=True)
+class AuxiliarySpeed:
+    """A speed that is zero in a mode, introduced for the force that keeps it so.
+
+    Attributes
+    ----------
+    row : str
+        The active row whose value it is.
+    velocities, angular_velocities : mapping of str to VectorForm
+        Its partial velocities of points and partial angular velocities of frames, zero ones included.
+    force : Expr
+        The force of the row (N or N m), with symbols ``u1_dot`` of accelerations: the multiplier.
+    """
+
+    row: str
+    velocities: Mapping[str, VectorForm]
+    angular_velocities: Mapping[str, VectorForm]
+    force: sympy.Expr
+
+    def __str__(self) -> str:
+        lines = [f"auxiliary speed of {self.row}"]
+        lines += [f"  v({point}) = {vector}" for point, vector in self.velocities.items()]
+        lines += [f"  ω({frame}) = {vector}" for frame, vector in self.angular_velocities.items()]
+        return "\n".join([*lines, f"  force = {self.force}"])
+
+
 class KaneEquations:
     """Kane's equations of one mode, formed on demand.
 
@@ -206,6 +161,8 @@ class KaneEquations:
         Names of all rows, active or not, in the order of the multipliers.
     guards : tuple of str
         Texts of the guards.
+    parameters : ndarray, shape (n_p,), optional
+        Values in SI units, for numbers such as :meth:`coupling`; 1 by default.
     """
 
     def __init__(
@@ -218,13 +175,15 @@ class KaneEquations:
         rows: tuple[str, ...],
         row_names: tuple[str, ...],
         guards: tuple[str, ...],
+        parameters: npt.NDArray[np.float64] | None = None,
     ) -> None:
+        self._parameters = parameters
         self.mechanism, self.mode = mechanism, mode
         self.rows, self.row_names, self.guards = rows, row_names, guards
         self.coordinates, self.speeds = matrices.layout.q, matrices.layout.u
         self.independent = tuple(self.speeds[i] for i in independent)
         self.dependent = tuple(name for name in self.speeds if name not in self.independent)
-        self._matrices, self._full, self._places = matrices, full, list(independent)
+        self.matrices, self._full, self._places = matrices, full, list(independent)
         self._compact: dict[tuple[tuple[str, ...], bool], Program] = {}
 
     def __repr__(self) -> str:
@@ -240,7 +199,7 @@ class KaneEquations:
     @cached_property
     def program(self) -> Program:
         """All of :data:`OUTPUTS` as one straight-line program."""
-        graph, _, known = self._matrices.graph()
+        graph, _, known = self.matrices.graph()
         _, forces = self.tables.forces.nodes(graph)
         _, full = self._full.nodes(graph)
         n_q, zero = len(self.coordinates), graph.zero
@@ -269,7 +228,7 @@ class KaneEquations:
             "partial_velocities": known["point_velocities"],
             "partial_angular_velocities": known["angular_velocities"],
         }
-        return Program.from_nodes(self._matrices.layout, {name: outputs[name] for name in OUTPUTS})
+        return Program.from_nodes(self.matrices.layout, {name: outputs[name] for name in OUTPUTS})
 
     def part(self, *names: str) -> Program:
         """Return the program of some outputs alone.
@@ -279,15 +238,29 @@ class KaneEquations:
         InputError
             There is no such output.
         """
+        known = {**OUTPUTS, **BOOKKEEPING}
         for name in names:
-            if name not in OUTPUTS:
+            if name not in known:
                 raise InputError(
-                    f"no output '{name}' of a mode", allowed=", ".join(OUTPUTS), remedy=did_you_mean(name, OUTPUTS)
+                    f"no output '{name}' of a mode", allowed=", ".join(known), remedy=did_you_mean(name, known)
                 )
-        return self.program.part(dict.fromkeys(names))
+        return self._with_bookkeeping(self.program, names)
 
     @cached_property
-    def _formulas(self) -> Program:
+    def _bookkeeping(self) -> Program:
+        return bookkeeping(self.mechanism)
+
+    def _with_bookkeeping(self, program: Program, names: Sequence[str]) -> Program:
+        """Return the part of a program with these names, matrices of the speeds joined to it."""
+        extra = [name for name in names if name in BOOKKEEPING]
+        if not extra:
+            return program.part(dict.fromkeys(names))
+        graph, _, known = program.part(dict.fromkeys(name for name in names if name not in extra)).graph()
+        known |= self._bookkeeping.part(dict.fromkeys(extra)).nodes(graph)[1]
+        return Program.from_nodes(program.layout, {name: known[name] for name in names})
+
+    @cached_property
+    def formulas(self) -> Program:
         """The outputs with symbols ``u1_dot`` ... of accelerations: F* without the accelerations' own formulas."""
         graph, _, known = self.program.graph()
         layout = self.program.layout
@@ -303,20 +276,20 @@ class KaneEquations:
         self.part(*names)  # the names are checked there
         if in_terms_of not in ("all", "independent"):
             raise InputError(f"no choice of speeds '{in_terms_of}'", allowed="all, independent")
-        program = (self.program if motion else self._formulas).part(dict.fromkeys(names))
+        program = self._with_bookkeeping(self.program if motion else self.formulas, names)
         if in_terms_of == "all" or not self.dependent:
             return program
         graph, _, outputs = program.graph()
-        _, known = self._matrices.nodes(graph)
+        _, known = self.matrices.nodes(graph)
         flat = [node for array in outputs.values() for node in array.ravel()]
-        speeds, rates = self._followers(graph, known)
+        speeds, rates = self.followers(graph, known)
         values = iter(substitute(substitute(flat, rates), speeds))
         return Program.from_nodes(
             program.layout,
             {name: _array([next(values) for _ in range(array.size)], array.shape) for name, array in outputs.items()},
         )
 
-    def _followers(self, graph: ExpressionGraph, known: Mapping[str, Any]) -> tuple[dict[Node, Node], dict[Node, Node]]:
+    def followers(self, graph: ExpressionGraph, known: Mapping[str, Any]) -> tuple[dict[Node, Node], dict[Node, Node]]:
         """Return the dependent speeds by the independent ones, ``D u_I + E``, and their rates likewise."""
         speeds, rates = {}, {}
         for j, name in enumerate(self.speeds):
@@ -334,8 +307,8 @@ class KaneEquations:
         wanted = names or ("q_dot", "u_dot")
         self.part(*wanted)  # the names are checked there
         if (wanted, once) not in self._compact:
-            today = self._on_rows(wanted) if "u_dot" in wanted else self._formulas.part(dict.fromkeys(wanted))
-            self._compact[wanted, once] = compact_program(today, self._matrices, self._places, once=once)
+            today = self._on_rows(wanted) if "u_dot" in wanted else self._with_bookkeeping(self.formulas, wanted)
+            self._compact[wanted, once] = compact_program(today, self.matrices, self._places, once=once)
         return self._compact[wanted, once]
 
     def _on_rows(self, names: Sequence[str]) -> Program:
@@ -344,7 +317,7 @@ class KaneEquations:
         _, full = self._full.nodes(graph)
         n_q = len(self.coordinates)
         on_rows = {"q_dot": full["x_dot"][:n_q], "u_dot": full["x_dot"][n_q:]}
-        return Program.from_nodes(self._matrices.layout, {name: on_rows.get(name, known[name]) for name in names})
+        return Program.from_nodes(self.matrices.layout, {name: on_rows.get(name, known[name]) for name in names})
 
     @cached_property
     def counts(self) -> SplitCounts:
@@ -465,6 +438,75 @@ class KaneEquations:
             name: {speed: _combined(columns, list(T[:, k]), known) for k, speed in enumerate(names)}
             for name, columns in vectors.items()
         }
+
+    def lagrange(self) -> LagrangeEquations:
+        """Return Lagrange's equations with the active rows of the mode, without friction; to print and compare."""
+        return lagrange(self.mechanism, self.rows)
+
+    def auxiliary_speed(self, row: str) -> AuxiliarySpeed:
+        """Return the auxiliary speed of an active row, with its partial velocities and the force that they bring out.
+
+        The value of the row, zero in the mode, is a speed besides the independent ones; the force of the row is minus
+        the sum of active and inertia forces of this speed (Kane and Levinson 1985, 4.9 and 6.1).
+
+        Parameters
+        ----------
+        row : str
+            One of :attr:`rows`.
+
+        Raises
+        ------
+        InputError
+            There is no such active row, or others make it redundant.
+        """
+        if row not in self.rows:
+            raise InputError(
+                f"no active row '{row}'", allowed=", ".join(self.rows) or "none", remedy=did_you_mean(row, self.rows)
+            )
+        k = self.rows.index(row)
+        graph, _, known = self.formulas.graph()
+        matrices = self.matrices.nodes(graph)[1]
+        column, test = matrices["N"][:, k], matrices["N_test"][:, k]
+        if all(node.is_zero for node in column):
+            raise InputError(f"the row '{row}' is redundant: its force is not determined", found=", ".join(self.rows))
+        sums = [a + b for a, b in zip(known["F"], known["F_star"], strict=True)]
+        force = -_product(np.array([test], dtype=object), sums, graph.zero)[0]
+        written = read_nodes([force, *column])[1]
+        vectors = [
+            {point: _combined(columns, [written[node] for node in column], read_nodes(_entries(table))[1])
+             for point, columns in table.items()}
+            for table in (self.tables.velocities, self.tables.angular_velocities)
+        ]  # fmt: skip
+        return AuxiliarySpeed(row, vectors[0], vectors[1], written[force])
+
+    def coupling(self, states: int = 2000) -> npt.NDArray[np.float64]:
+        """Return how strongly the equations of the independent speeds are coupled, shape (p, p).
+
+        Parameters
+        ----------
+        states : int
+            Number of seeded configurations, angles all around and other coordinates up to 1 in SI units.
+
+        Returns
+        -------
+        ndarray
+            ``max |M̃ij| / sqrt(M̃ii M̃jj)`` over the states, zero on the diagonal: 0 for uncoupled equations.
+        """
+        layout, generator = self.matrices.layout, np.random.default_rng(SEED)
+        units = self.mechanism.coordinates
+        x, c = np.zeros((states, layout.n_x)), np.ones((states, layout.n_c))
+        for k, name in enumerate(layout.q):
+            turns = name in units and units[name].unit in ("rad", "deg")
+            x[:, k] = generator.uniform(-1.0, 1.0, states) * (np.pi if turns else 1.0)
+        if self._parameters is not None:
+            c[:, layout.p_slice] = self._parameters
+        M = self.part("M_tilde").evaluate(0.0, x, c)["M_tilde"]
+        with np.errstate(all="ignore"):
+            size = np.sqrt(np.abs(np.einsum("kii->ki", M)))
+            shares = np.abs(M) / (size[:, :, None] * size[:, None, :])
+        found: npt.NDArray[np.float64] = np.where(np.isfinite(shares), shares, 0.0).max(axis=0, initial=0.0)
+        np.fill_diagonal(found, 0.0)
+        return found
 
     def latex(self, *names: str) -> str:
         """Return outputs as LaTeX, one aligned equation a line, intermediate symbols first."""

@@ -178,6 +178,7 @@ def mode_matrices(
     - ``A`` (m, n_u), ``b``, ``gamma`` (m,): ``A u + b = 0``, ``A u̇ + gamma = 0``; ``G`` (n_u, m);
     - ``T`` (n_u, p), ``e`` (n_u,): ``u = T u_I + e``; ``S`` (n_u, p): ``Sᵀ G = 0``, equal to T without sliding
       contacts; ``c`` (n_u,): ``u̇ = T u̇_I + c``;
+    - ``N``, ``N_test`` (n_u, m): ``u = T u_I + e + N v`` for other values v of the rows, and ``N_testᵀ G = 1``;
     - ``point_velocities`` (n_points, n_u, 3), ``angular_velocities`` (n_frames, n_u, 3): partial velocities, components
       in N.
 
@@ -202,6 +203,8 @@ def mode_matrices(
     rows = list(active.rows)
     b, gamma = system.nodes["b"][rows], system.nodes["gamma"][rows]
     contact = applied_forces(system, active, [zero] * n_u)
+    one = system.graph.one
+    units = [[one if k == r else zero for k in range(len(A))] for r in range(len(A))]
     velocities, spins = _partial_velocities(system, geometry)
     return Program.from_nodes(
         system.layout,
@@ -220,6 +223,8 @@ def mode_matrices(
                 free_motion_basis(transposed, n_u, independent, zero) if active.sliding else T, (n_u, len(independent))
             ),
             "c": _column(factors.solve([-node for node in gamma]), n_u, zero),
+            "N": _table([_column(factors.solve(unit), n_u, zero) for unit in units], (len(A), n_u)).T,
+            "N_test": _table([_column(transposed.solve(unit), n_u, zero) for unit in units], (len(A), n_u)).T,
             "point_velocities": velocities,
             "angular_velocities": spins,
         },

@@ -412,6 +412,12 @@ def definition_rows(system: MechanismSymbols, texts: Sequence[Text]) -> list[lis
     return _coefficients(system, rows, _natural_rates(system, plain, unknowns), unknowns)[0]
 
 
+def definition_matrices(system: MechanismSymbols) -> tuple[list[list[Node]], list[Node]]:
+    """Return Y and Z of ``u = Y q̇ + Z``, rows of kinematic constraints last."""
+    plain, unknowns = _unknowns(system)
+    return _coefficients(system, _definitions(system), _natural_rates(system, plain, unknowns), unknowns)
+
+
 def solve_speeds(system: MechanismSymbols) -> Speeds:
     """Return the rates of the coordinates in terms of the speeds.
 
@@ -422,7 +428,7 @@ def solve_speeds(system: MechanismSymbols) -> Speeds:
     """
     plain, unknowns = _unknowns(system)
     rows = _definitions(system)
-    Y, Z = _coefficients(system, rows, _natural_rates(system, plain, unknowns), unknowns)
+    Y, Z = definition_matrices(system)
     if len(rows) != len(unknowns):
         raise speed_count_error(system, rows, unknowns, Y)
     declared = system.speeds

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
@@ -206,3 +208,41 @@ def parts_of(condition: Node) -> list[Node]:
 def is_steady(tree: Node, mechanism: Mechanism) -> bool:
     """Whether an expression depends on memory and parameters alone, and so changes in jumps."""
     return free_names(tree) <= {*mechanism.memory, *mechanism.parameters, *memory_of_controllers(mechanism)}
+
+
+def with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechanism:
+    """Return the mechanism with other speeds; old ones in texts are replaced by their definitions.
+
+    Values of speeds at the start and resets of speeds are left out: they do not change the equations.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    definitions : mapping of str to str
+        Names and definitions of the new speeds.
+    """
+    old = {name: text.text for name, text in speed_definitions(mechanism).items()}
+    pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, old)) + r")(?![\w.(])")
+
+    def renamed(item: Any) -> Any:
+        if isinstance(item, Text):
+            return replace(item, text=pattern.sub(lambda match: f"({old[match[1]]})", item.text))
+        if isinstance(item, Mapping):
+            return {key: renamed(value) for key, value in item.items()}
+        if type(item) is tuple:
+            return tuple(renamed(value) for value in item)
+        if is_dataclass(item) and not isinstance(item, type):
+            return replace(item, **{field.name: renamed(getattr(item, field.name)) for field in fields(item)})
+        return item
+
+    changed: Mechanism = renamed(replace(mechanism, speeds={}))
+    begin = replace(
+        changed.initial, values={name: text for name, text in changed.initial.values.items() if name not in old}
+    )
+    transitions = tuple(
+        replace(item, reset={name: text for name, text in item.reset.items() if name not in old})
+        for item in changed.transitions
+    )
+    return replace(
+        changed, speeds={name: Text(text) for name, text in definitions.items()}, initial=begin, transitions=transitions
+    )

@@ -5,8 +5,9 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.analysis.speed_advice import _with_speeds, advise_speeds
+from fsm_dyn.analysis.speed_advice import advise_speeds
 from fsm_dyn.cli.app import app
+from fsm_dyn.language.memory import with_speeds
 
 
 def test_the_wrist_is_advised_what_the_paper_chooses():
@@ -34,7 +35,7 @@ def test_other_speeds_describe_the_same_mechanism(model):
     q, layout = own.start.x[own.automaton.terms.layout.q_slice], own.automaton.terms.layout
     q = q + 0.1 * np.random.default_rng(4).uniform(-1, 1, len(q)) * (0 if own.automaton.quaternions else 1)
     for choice in advise_speeds(mechanism).choices[1:3]:
-        other = fsm_dyn.compile(_with_speeds(mechanism, choice.speeds), cache=False)
+        other = fsm_dyn.compile(with_speeds(mechanism, choice.speeds), cache=False)
         x = np.array([*q, *np.zeros(len(layout.u))])
         W, W_other = (graph.automaton.terms.evaluate(0.0, x, _context(graph))["W"] for graph in (own, other))
         n = len(layout.u)

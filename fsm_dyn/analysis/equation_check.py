@@ -1,0 +1,526 @@
+"""A check of an equation worked by hand against the derivations of the package, term by term."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.analysis.verification import INERTIA, derived_terms
+from fsm_dyn.automaton.compilation import compile as compile_model
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.algebra import NodeAlgebra
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.programs.functions import cos, sin
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.traversal import evaluate, substitute
+
+if TYPE_CHECKING:
+    from fsm_dyn.derive.equations import KaneEquations
+
+Array = npt.NDArray[np.float64]
+
+SEED: Final = 20030818
+STATES: Final = 12
+EQUAL: Final = 1e-12  # of the sum of the sizes of the terms
+MOST_FACTORS: Final = 3  # of a product by which a term differs
+LARGEST_NUMBER: Final = 24  # numerator and denominator of a number by which a term differs
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One difference between an equation and the right one.
+
+    Attributes
+    ----------
+    term : str
+        The product of accelerations, speeds, inputs and g whose coefficient differs; ``1`` without any.
+    kind : {"missing", "extra", "sign", "factor", "swapped", "different"}
+    text : str
+    """
+
+    term: str
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"  {self.term:14s}{self.kind:11s}{self.text}"
+
+
+@dataclass(frozen=True)
+class EquationCheck:
+    """The verdict on an equation.
+
+    Attributes
+    ----------
+    name : str
+        Its left side, in the names of the package.
+    correct : bool
+    verdict : str
+        One sentence.
+    findings : tuple of Finding
+        Differences term by term, empty if the verdict covers all.
+    basis : str
+        Number of states, and the agreement of the two derivations the equation was compared with.
+    """
+
+    name: str
+    correct: bool
+    verdict: str
+    findings: tuple[Finding, ...] = ()
+    basis: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.name}: {self.verdict}", *map(str, self.findings), f"  [{self.basis}]"])
+
+
+def check_equation(
+    model: str | Mechanism | ModeGraph, mode: str, equation: str | tuple[str, Any], *, seed: int = SEED
+) -> EquationCheck:
+    """Compare an equation worked by hand with the package's derivations.
+
+    Parameters
+    ----------
+    model : str, Mechanism or ModeGraph
+    mode : str
+        Name of the mode.
+    equation : str or (str, Expr)
+        ``left = right``; lines ``Z1 = ...`` before it define symbols; or the left side and a SymPy expression.  Left
+        sides are ``F_u1``, ``F_u1_star``, these with ``_tilde``, dependent speeds, ``q1_dot`` and ``u1_dot``; ``F1``
+        is the force of the first speed.  Right sides are in the language of model files, with ``s4``, ``c4`` for
+        sine and cosine of ``q4`` and ``u1_dot`` for accelerations.
+    seed : int
+        Of the states.
+
+    Returns
+    -------
+    EquationCheck
+
+    Raises
+    ------
+    InputError
+        There is no such mode or left side, or Kane's and Lagrange's terms disagree at the states.
+    ExpressionError
+        The text is not an expression, or has unknown names.
+
+    Notes
+    -----
+    Texts are parsed by the package's own language: nothing in them is executed.
+    """
+    graph = model if isinstance(model, ModeGraph) else compile_model(model)
+    if mode not in graph.modes:
+        raise InputError(f"no mode '{mode}'", allowed=", ".join(graph.modes), remedy=did_you_mean(mode, graph.modes))
+    return _Check(graph, mode, seed).judge(equation)
+
+
+# -- Texts to nodes ------------------------------------------------------------------------------------------
+
+_ALIAS = re.compile(r"F(\d+)((?:_star)?(?:_tilde)?)")
+
+
+def _split(equation: str | tuple[str, Any]) -> list[tuple[str, str]]:
+    """Return left and right sides of the lines, definitions first."""
+    if isinstance(equation, tuple):
+        return [(equation[0], str(equation[1]))]
+    lines = [line.split("#")[0].strip() for line in re.split(r"[;\n]", equation)]
+    sides = [line.split("=", 1) for line in lines if line]
+    if not sides or any(len(side) != 2 for side in sides):
+        raise InputError("an equation is 'left = right'", found=repr(equation)[:200])
+    return [(left.strip(), right.replace("^", "**").strip()) for left, right in sides]
+
+
+# -- The check -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Reference:
+    """An equation known to the package: its right side, and whether the dependent speeds follow the rows."""
+
+    node: Node
+    on_rows: bool
+
+
+class _Check:
+    """Equations of one mode, at seeded states."""
+
+    def __init__(self, graph: ModeGraph, mode: str, seed: int) -> None:
+        self._graph, self._seed = graph, seed
+        self._kane: KaneEquations = graph.modes[mode].kane_equations
+        program = self._kane.formulas
+        self._nodes, _, known = program.graph()
+        self._layout = program.layout
+        matrices = self._kane.matrices.nodes(self._nodes)[1]
+        self._speeds, self._rates = self._kane.followers(self._nodes, matrices)
+        places = {f"{name}_dot": j for j, name in enumerate(self._kane.speeds)}
+        self._without_drift = {
+            symbol: rate - matrices["c"][places[symbol.name]] for symbol, rate in self._rates.items()
+        }
+        self._references = self._known(known, matrices)
+        self._inertia = (known["F_star"], matrices["S"])
+        self._values = self._states()
+
+    def _known(self, known: Mapping[str, Any], matrices: Mapping[str, Any]) -> dict[str, _Reference]:
+        kane = self._kane
+        found = {}
+        for i, name in enumerate(kane.speeds):
+            found[f"F_{name}"] = _Reference(known["F"][i], False)
+            found[f"F_{name}_star"] = _Reference(known["F_star"][i], False)
+        for a, name in enumerate(kane.independent):
+            found[f"F_{name}_tilde"] = _Reference(known["F_tilde"][a], True)
+            found[f"F_{name}_star_tilde"] = _Reference(known["F_star_tilde"][a], True)
+        for symbol, node in self._speeds.items():
+            found[symbol.name] = _Reference(node, True)
+        for name, node in zip(kane.coordinates, matrices["q_dot"], strict=True):
+            found[f"{name}_dot"] = _Reference(node, False)
+        for name, node in zip(kane.speeds, known["u_dot"], strict=True):
+            found[f"{name}_dot"] = _Reference(node, True)
+        return found
+
+    def _states(self) -> dict[str, Array]:
+        """Return seeded values of all symbols; slip directions are signs."""
+        layout, generator = self._layout, np.random.default_rng(self._seed)
+        rates = {f"{name}_dot" for name in self._kane.speeds}
+        values = {}
+        for name in layout.arguments:
+            value = generator.uniform(0.3, 1.3, STATES)
+            signed = name in layout.x or name in layout.w or name in rates
+            values[name] = value * generator.choice((-1.0, 1.0), STATES) if signed else value
+            if name.endswith(".sigma"):
+                values[name] = generator.choice((-1.0, 1.0), STATES)
+        return values
+
+    def canonical(self, left: str) -> str:
+        """Return a left side in the package's names."""
+        if found := _ALIAS.fullmatch(left):
+            names = self._kane.independent if found[2].endswith("_tilde") else self._kane.speeds
+            if 1 <= int(found[1]) <= len(names):
+                left = f"F_{names[int(found[1]) - 1]}{found[2]}"
+        left = left.replace("'", "_dot")
+        if left not in self._references:
+            raise InputError(
+                f"no equation '{left}'", allowed=", ".join(self._references),
+                remedy=did_you_mean(left, self._references),
+            )  # fmt: skip
+        return left
+
+    def _parsed(self, equation: str | tuple[str, Any]) -> tuple[str, Node]:
+        nodes = self._nodes
+        names = {name: nodes.symbol(name) for name in self._layout.arguments if "." not in name}
+        for name in self._kane.coordinates:
+            number = re.sub(r"^\D+", "", name)
+            if number:
+                names.setdefault(f"s{number}", sin(nodes.symbol(name)))
+                names.setdefault(f"c{number}", cos(nodes.symbol(name)))
+        *definitions, (left, right) = _split(equation)
+        for name, text in definitions:
+            names[name] = NodeAlgebra(nodes, names).scalar(Text(text.replace("'", "_dot")))
+        return self.canonical(left), NodeAlgebra(nodes, names).scalar(Text(right.replace("'", "_dot")))
+
+    def judge(self, equation: str | tuple[str, Any]) -> EquationCheck:
+        """Return the verdict on an equation."""
+        left, student = self._parsed(equation)
+        reference = self._references[left]
+        basis = f"{STATES} states, seed {self._seed}; Kane's and Lagrange's terms differ by {self._disagreement():.0e}"
+        difference = self._difference(student, reference)
+        if difference <= EQUAL:
+            return EquationCheck(left, True, f"right (largest difference {difference:.0e})", (), basis)
+        if whole := self._as_a_whole(left, student, reference):
+            return EquationCheck(left, False, whole, (), basis)
+        findings, total = self._apart(left, student, reference)
+        if not total:
+            verdict = f"wrong (largest difference {difference:.1e}); no polynomial in speeds and loads to take apart"
+        else:
+            verdict = f"wrong in {len(findings)} of {total} terms"
+        return EquationCheck(left, False, verdict, tuple(findings), basis)
+
+    # -- equality --------------------------------------------------------------------------------------------
+
+    def _disagreement(self) -> float:
+        """Return the largest relative difference of Kane's and Lagrange's terms of inertia at the states."""
+        derived, worst = derived_terms(self._graph.automaton.mechanism), 0.0
+        for k in range(2):
+            values = {name: float(value[k]) for name, value in self._values.items()}
+            kane, lagrange = derived.compare(values)[INERTIA]
+            worst = max(worst, float(np.abs(kane - lagrange).max() / max(np.abs(kane).max(), 1e-300)))
+        if worst > 1e-9:
+            raise InputError("the derivations of this model disagree", found=f"{worst:.0e}", remedy="fsm-dyn verify")
+        return worst
+
+    def _bound(self, node: Node) -> Node:
+        """Return a node with the dependent speeds and their rates by the independent ones."""
+        return substitute(substitute([node], self._rates), self._speeds)[0]
+
+    def _numbers(self, nodes: Sequence[Node]) -> Array:
+        found = evaluate(nodes, self._values)
+        return np.array([np.broadcast_to(value, (STATES,)) for value in found])
+
+    def _difference(self, student: Node, reference: _Reference) -> float:
+        """Return the largest difference at the states, relative to the sum of the sizes of the terms."""
+        right = reference.node
+        if reference.on_rows:
+            student, right = self._bound(student), self._bound(right)
+        a, b, *parts = self._numbers([student, right, *_addends(right)])
+        size = np.maximum(np.abs(parts).sum(axis=0), np.abs(a)) + 1e-300
+        worst = np.abs(a - b) / size
+        return float(worst.max()) if np.isfinite(worst).all() else np.inf
+
+    def _as_a_whole(self, left: str, student: Node, reference: _Reference) -> str:
+        """Return a verdict on the equation as a whole, nothing if it has to be taken apart."""
+        for name, other in self._references.items():
+            if name == left or other.node.is_zero:
+                continue
+            for sign, candidate in (("", student), ("-", -student)):
+                if self._difference(candidate, other) <= EQUAL:
+                    return f"wrong: this is {sign}{name}"
+        if self._difference(-student, reference) <= EQUAL:
+            return "wrong: all of it has the wrong sign"
+        speeds = ", ".join(symbol.name for symbol in self._speeds)
+        if not speeds:
+            return ""
+        if not reference.on_rows and self._difference(student, _Reference(reference.node, True)) <= EQUAL:
+            rows = ", ".join(self._kane.rows)
+            return f"equal only where the rows hold ({rows}): this force is unconstrained, so keep {speeds}"
+        if reference.on_rows and left.endswith("_star_tilde"):
+            raw = substitute([self._recombined(left)], self._without_drift)[0]
+            if self._difference(student, _Reference(raw, True)) <= EQUAL:
+                return f"wrong: the rates of {speeds} were taken as D u_I_dot; the term D_dot u_I is missing"
+        return ""
+
+    def _recombined(self, left: str) -> Node:
+        """Return a constrained inertia force as ``Sᵀ F*``, with the rates of all speeds."""
+        F_star, S = self._inertia
+        a = self._kane.independent.index(left.removeprefix("F_").removesuffix("_star_tilde"))
+        total = self._nodes.zero
+        for i, force in enumerate(F_star):
+            total = total + S[i, a] * force
+        return total
+
+    # -- term by term ----------------------------------------------------------------------------------------
+
+    def _apart(self, left: str, student: Node, reference: _Reference) -> tuple[list[Finding], int]:
+        """Return differences by monomials, of the form with fewer of them, and the number of monomials."""
+        forms = [(student, reference.node)]
+        if reference.on_rows:
+            forms = [(self._bound(student), self._bound(reference.node))]
+            if left.endswith("_star_tilde") and self._speeds:
+                one, other = substitute([student, self._recombined(left)], self._rates)
+                forms.append((one, other))
+        found = [apart for apart in (self._monomials(*form) for form in forms) if apart[1]]
+        return min(found, key=lambda apart: len(apart[0]), default=([], 0))
+
+    def _monomials(self, student: Node, reference: Node) -> tuple[list[Finding], int]:
+        import sympy
+
+        from fsm_dyn.derive.printing import to_sympy
+
+        terms = _Terms(self._values, self._layout, self._kane)
+        left, right = to_sympy([student, reference])
+        names = [f"{name}_dot" for name in self._kane.speeds] + [*self._layout.u, *self._layout.w, "g"]
+        used = {symbol.name for symbol in left.free_symbols | right.free_symbols}
+        symbols = [sympy.Symbol(name) for name in names if name in used]
+        if not symbols:
+            symbols = [sympy.Symbol("")]
+        a, b = (_coefficients(side, symbols) for side in (left, right))
+        if a is None or b is None:
+            return [], 0
+        findings = []
+        for monomial in sorted(set(a) | set(b), reverse=True):
+            label = "*".join(f"{s}^{e}" if e > 1 else str(s) for s, e in zip(symbols, monomial, strict=True) if e)
+            finding = terms.compare(label or "1", a.get(monomial, sympy.S.Zero), b.get(monomial, sympy.S.Zero))
+            if finding is not None:
+                findings.append(finding)
+        return findings, len(set(a) | set(b))
+
+
+def _addends(node: Node) -> list[Node]:
+    """Return the addends of a sum."""
+    found, stack = [], [node]
+    while stack:
+        top = stack.pop()
+        if top.op in ("add", "sub", "neg"):
+            stack.extend(top.operands)
+        else:
+            found.append(top)
+    return found
+
+
+def _coefficients(expression: Any, symbols: Sequence[Any]) -> dict[tuple[int, ...], Any] | None:
+    """Return the coefficients of the monomials in symbols; None if there is another dependence on them."""
+    import sympy
+
+    try:
+        polynomial = sympy.Poly(sympy.expand(expression), *symbols)
+    except sympy.PolynomialError:
+        return None
+    found = dict(polynomial.terms())
+    return None if any(value.has(*symbols) for value in found.values()) else found
+
+
+def _value(expression: Any, values: Mapping[str, Array]) -> Any:
+    """Return the numbers of a SymPy expression."""
+    import sympy
+
+    if expression.is_Symbol:
+        return values[expression.name]
+    if expression.is_number:
+        return float(expression)
+    operands = [_value(operand, values) for operand in expression.args]
+    if expression.is_Add:
+        return np.sum(np.broadcast_arrays(*operands), axis=0)
+    if expression.is_Mul:
+        return np.prod(np.broadcast_arrays(*operands), axis=0)
+    if expression.is_Pow:
+        return np.asarray(operands[0], dtype=float) ** operands[1]
+    name = {sympy.Abs: "abs", sympy.sign: "sign"}.get(expression.func, expression.func.__name__)
+    function = OPERATIONS.get(name)
+    return np.full(STATES, np.nan) if function is None else function.array(*operands)
+
+
+@dataclass
+class _Terms:
+    """Coefficients of monomials, compared at states."""
+
+    values: Mapping[str, Array]
+    layout: Any
+    kane: KaneEquations
+
+    def numbers(self, expressions: Sequence[Any]) -> Array:
+        """Return values of SymPy expressions at the states, shape (n, states)."""
+        return np.array([np.broadcast_to(_value(e, self.values), (STATES,)) for e in expressions], dtype=float)
+
+    def compare(self, label: str, student: Any, right: Any) -> Finding | None:
+        """Return the difference of two coefficients, None if there is none."""
+        a, b = self.numbers([student, right])
+        size = np.abs(a) + np.abs(b)
+        if np.all(np.abs(a - b) <= 1e-11 * size + 1e-14):
+            return None
+        shown = "" if label == "1" else f"*{label}"
+        if np.all(np.abs(a) < 1e-13):
+            return Finding(label, "missing", f"the term ({self.short(right)}){shown} is missing")
+        if np.all(np.abs(b) < 1e-13):
+            return Finding(label, "extra", f"there is no term in {label}; yours is {self.short(student)}")
+        return (
+            self._ratio(label, student, right)
+            or self._by_addends(label, student, right)
+            or Finding(label, "different", f"yours is {self.short(student)}, right is {self.short(right)}")
+        )
+
+    def short(self, expression: Any) -> Any:
+        """Return the shortest of some forms of a coefficient."""
+        import sympy
+
+        forms = [expression, sympy.factor(expression), *self._forms(expression)]
+        return min(forms, key=lambda form: (form.count_ops(), str(form)))
+
+    def _forms(self, expression: Any) -> list[Any]:
+        """Return a sum written out, squares of sines as cosines and the reverse."""
+        import sympy
+
+        base = sympy.expand(sympy.expand_trig(expression))
+        forms = [base]
+        for angle in sorted({a.args[0] for a in base.atoms(sympy.sin, sympy.cos)}, key=str):
+            s, c = sympy.sin(angle), sympy.cos(angle)
+            forms += [sympy.expand(base.subs(p**2, 1 - q**2)) for p, q in ((s, c), (c, s))]
+        return forms
+
+    def _ratio(self, label: str, student: Any, right: Any) -> Finding | None:
+        """Return a finding if the coefficients differ by a number, or by a product of parameters and sines."""
+        import sympy
+
+        a, b = self.numbers([student, right])
+        with np.errstate(all="ignore"):
+            ratio = a / b
+        if not np.isfinite(ratio).all() or np.any(ratio == 0):
+            return None
+        if np.ptp(ratio) < 1e-10 * abs(ratio[0]):
+            number = sympy.nsimplify(ratio[0], rational=True, tolerance=1e-9)
+            if number == -1:
+                return Finding(label, "sign", f"the sign is wrong: right is {self.short(right)}")
+            return Finding(label, "factor", f"the number is wrong: yours is {number} times the right one")
+        for product in self._products(student, right, ratio):
+            above, below = product.as_numer_denom()
+            if {type(above), type(below)} == {sympy.sin, sympy.cos} and above.args == below.args:
+                return Finding(label, "swapped", f"{above} and {below} exchanged")
+            parts = [f"factor {below} missing"] * (below != 1) + [f"factor {above} too many"] * (above != 1)
+            return Finding(label, "factor", ", ".join(parts))
+        return None
+
+    def _products(self, student: Any, right: Any, ratio: Array) -> Iterator[Any]:
+        """Yield products of few parameters and sines equal to a ratio at all states."""
+        import sympy
+
+        met = student.free_symbols | right.free_symbols
+        atoms = [sympy.Symbol(name) for name in self.layout.p]
+        angles = [sympy.Symbol(name) for name in self.kane.coordinates]
+        atoms = [a for a in atoms if a in met or len(self.layout.p) <= 12]
+        atoms += [g(q) for q in angles if q in met for g in (sympy.sin, sympy.cos)]
+        if not atoms:
+            return
+        numbers = self.numbers(atoms)
+        logarithms, wanted = np.log(np.abs(numbers)), np.log(np.abs(ratio))
+        for count in range(1, MOST_FACTORS + 1):
+            powers = (1, -1) if count == MOST_FACTORS else (1, -1, 2, -2)
+            for chosen in itertools.combinations(range(len(atoms)), count):
+                for exponents in itertools.product(powers, repeat=count):
+                    rest = wanted - np.array(exponents) @ logarithms[list(chosen)]
+                    if np.ptp(rest) > 1e-9:
+                        continue
+                    signs = np.sign(ratio / np.prod(numbers[list(chosen)].T ** np.array(exponents), axis=1))
+                    number = sympy.nsimplify(np.exp(rest[0]), rational=True, tolerance=1e-8)
+                    if np.any(signs != signs[0]) or max(number.p, number.q) > LARGEST_NUMBER:
+                        continue
+                    factors = (atoms[i] ** e for i, e in zip(chosen, exponents, strict=True))
+                    yield sympy.Mul(*factors) * number * int(signs[0])
+
+    def _by_addends(self, label: str, student: Any, right: Any) -> Finding | None:
+        """Return a finding if one or two addends of a coefficient are missing, reversed, altered or too many."""
+        import sympy
+
+        best = min(self._forms(right), key=lambda form: (len(sympy.Add.make_args(form)), form.count_ops()))
+        addends = sympy.Add.make_args(best)
+        first, *rest = self.numbers([student - right, *addends])
+        sizes = np.array(rest)
+        scale = 1e-10 * np.abs(sizes).sum(axis=0)
+        for kind, factor, verb in (("missing", -1, "lacks"), ("sign", -2, "wrong sign of"), ("factor", 1, "twice")):
+            for count in (1, 2):
+                for chosen in itertools.combinations(range(len(addends)), count):
+                    if np.all(np.abs(first - factor * sizes[list(chosen)].sum(axis=0)) <= scale):
+                        return Finding(label, kind, f"{verb} {', '.join(str(addends[i]) for i in chosen)}")
+        return self._exchanged(label, addends, first, scale) or self._altered(label, student, addends, first, scale)
+
+    def _exchanged(self, label: str, addends: Sequence[Any], first: Array, scale: Array) -> Finding | None:
+        import sympy
+
+        for addend in addends:
+            for this in sorted(addend.atoms(sympy.sin, sympy.cos), key=str):
+                other = (sympy.cos if isinstance(this, sympy.sin) else sympy.sin)(this.args[0])
+                (change,) = self.numbers([addend.subs(this, other) - addend])
+                if np.all(np.abs(first - change) <= scale):
+                    return Finding(label, "swapped", f"{this} and {other} exchanged in {addend}")
+        return None
+
+    def _altered(self, label: str, student: Any, addends: Sequence[Any], first: Array, scale: Array) -> Finding | None:
+        import sympy
+
+        for form in self._forms(student):
+            own = sympy.Add.make_args(form)
+            mine = self.numbers(own)
+            if len(addends) > 1 or len(own) > 1:
+                right = self.numbers(addends)
+                for (i, a), (j, b) in itertools.product(enumerate(addends), enumerate(own)):
+                    if np.all(np.abs(first - (mine[j] - right[i])) <= scale):
+                        known = self._ratio(label, b, a)
+                        kind, text = (known.kind, known.text) if known else ("different", f"yours is {b}")
+                        return Finding(label, kind, f"in {a}: {text}")
+            for j, b in enumerate(own):
+                if np.all(np.abs(first - mine[j]) <= scale):
+                    return Finding(label, "extra", f"{b} does not belong here")
+        return None
