@@ -44,7 +44,7 @@ class MethodCount:
 
 
 @dataclass(frozen=True)
-class MethodCounts:
+class MethodTable:
     """Methods for one mode of a model; printed as a table."""
 
     model: str
@@ -59,7 +59,7 @@ class MethodCounts:
         return f"{self.model}, mode '{self.mode}'\n" + table(("method", "unknowns", "form", "solve", "together"), rows)
 
 
-def count_methods(model: str | Mechanism | ModeGraph, mode: str | None = None) -> MethodCounts:
+def count_methods(model: str | Mechanism | ModeGraph, mode: str | None = None) -> MethodTable:
     """Count unknowns and operations of a mode by Newton and Euler, Lagrange, and Kane.
 
     Newton's and Euler's equations have the coordinates of every body and a force for each that the others determine;
@@ -75,7 +75,7 @@ def count_methods(model: str | Mechanism | ModeGraph, mode: str | None = None) -
 
     Returns
     -------
-    MethodCounts
+    MethodTable
 
     Raises
     ------
@@ -99,7 +99,7 @@ def count_methods(model: str | Mechanism | ModeGraph, mode: str | None = None) -
     found.append(_with_solution("Kane, speeds and multipliers", len(kane.speeds) + len(kane.rows), form))
     found.append(MethodCount("Kane, embedded", p, None, None, kane.counts.together.total))
     found.append(MethodCount("Kane, embedded, compact", p, None, None, kane.compact_program().counts().total))
-    return MethodCounts(graph.name, name, tuple(found))
+    return MethodTable(graph.name, name, tuple(found))
 
 
 def _with_solution(method: str, unknowns: int, form: int | None) -> MethodCount:

@@ -279,6 +279,16 @@ class ModeView:
         names = (self._automaton.frame_names, self._speeds, AXES)
         return self._matrix("angular_velocities", names, t, q, None, w)
 
+    def point_positions(self, q: Values, *, t: float = 0.0, w: Inputs = None) -> NamedArray:
+        """Return the positions of all points by point and axis of N (m), shape (n_points, 3)."""
+        x, c = self._arguments(q, np.zeros(len(self._speeds)), w)
+        positions = self._automaton.geometry.evaluate(t, x, c)["points"]
+        return NamedArray(positions, (self._automaton.point_names, AXES))
+
+    def point_chains(self) -> dict[str, str]:
+        """Return for each point of the model the point from which it is measured."""
+        return {name: point.origin for name, point in self._automaton.mechanism.points.items()}
+
     @property
     def active_rows(self) -> tuple[str, ...]:
         """Names of the mode's active constraint rows, in the order of :meth:`constraint_matrix`."""

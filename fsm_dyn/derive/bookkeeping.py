@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import sympy
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.derive.compact_forms import shortened
 from fsm_dyn.derive.derivation import derive, flow_of
+from fsm_dyn.derive.fractions import shortened
 from fsm_dyn.derive.kane import Kane, Loads, partials, spin_partials
 from fsm_dyn.derive.kinematics import Triple, Vector, apply, cross, inner
 from fsm_dyn.derive.printing import read_equations
@@ -116,6 +116,11 @@ def bookkeeping(mechanism: Mechanism) -> Program:
     For n_u declared speeds, m_k kinematic rows and n_q coordinates ``Y`` is (n_u + m_k, n_q) and ``Z`` (n_u + m_k,), of
     Euler parameters with the three components of the spin instead of four rates; ``W`` is (n_q, n_u), ``X`` (n_q,),
     ``C`` (n_u, n_u), ``h`` (n_u,).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A loaded model.
     """
     system = build_system(mechanism)
     speeds = solve_speeds(system)

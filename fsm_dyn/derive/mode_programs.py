@@ -10,14 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.derive.elimination import Array, eliminate
+from fsm_dyn.derive.elimination import Array, Factors, eliminate
 from fsm_dyn.derive.embedding import ActiveSet, EmbeddedMode, applied_forces, force_rows, free_motion_basis
 from fsm_dyn.derive.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.derive.tree_embedding import embed_cheapest
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
-from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import substitute, tangent
 
@@ -203,8 +203,6 @@ def mode_matrices(
     rows = list(active.rows)
     b, gamma = system.nodes["b"][rows], system.nodes["gamma"][rows]
     contact = applied_forces(system, active, [zero] * n_u)
-    one = system.graph.one
-    units = [[one if k == r else zero for k in range(len(A))] for r in range(len(A))]
     velocities, spins = _partial_velocities(system, geometry)
     return Program.from_nodes(
         system.layout,
@@ -223,12 +221,18 @@ def mode_matrices(
                 free_motion_basis(transposed, n_u, independent, zero) if active.sliding else T, (n_u, len(independent))
             ),
             "c": _column(factors.solve([-node for node in gamma]), n_u, zero),
-            "N": _table([_column(factors.solve(unit), n_u, zero) for unit in units], (len(A), n_u)).T,
-            "N_test": _table([_column(transposed.solve(unit), n_u, zero) for unit in units], (len(A), n_u)).T,
+            "N": _inverse(factors, len(A), n_u, system.graph),
+            "N_test": _inverse(transposed, len(A), n_u, system.graph),
             "point_velocities": velocities,
             "angular_velocities": spins,
         },
     )
+
+
+def _inverse(factors: Factors, m: int, n: int, graph: ExpressionGraph) -> Nodes:
+    """Return the inverse of the eliminated columns of m rows, shape (n, m), zero for the other columns."""
+    units = [[graph.one if k == r else graph.zero for k in range(m)] for r in range(m)]
+    return _table([_column(factors.solve(unit), n, graph.zero) for unit in units], (m, n)).T
 
 
 def _partial_velocities(system: UnconstrainedSystem, geometry: Program) -> tuple[Nodes, Nodes]:

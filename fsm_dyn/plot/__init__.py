@@ -9,6 +9,7 @@ from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.forces import energy, forces, guards
 from fsm_dyn.plot.loads import loads
 from fsm_dyn.plot.motion import motion, outcome, thumbnail
+from fsm_dyn.plot.partial_velocities import partial_velocities
 from fsm_dyn.plot.run_graph import run_graph
 from fsm_dyn.plot.score import score
 from fsm_dyn.plot.study import requirements, sequence_map, study, z_width
@@ -26,6 +27,7 @@ __all__ = [
     "modes",
     "motion",
     "outcome",
+    "partial_velocities",
     "phase",
     "requirements",
     "run_graph",
