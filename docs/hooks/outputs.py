@@ -15,8 +15,8 @@ _CELL = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Add its output to every cell of a tutorial; MkDocs calls this with the text of each page."""
-    return with_outputs(markdown) if page.file.src_uri.startswith("tutorials/") else markdown
+    """Add its output to every cell of a tutorial or of the course; MkDocs calls this with the text of each page."""
+    return with_outputs(markdown) if page.file.src_uri.startswith(("tutorials/", "course/")) else markdown
 
 
 def with_outputs(markdown: str) -> str:

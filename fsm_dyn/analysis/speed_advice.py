@@ -8,8 +8,9 @@ none is applied.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from fsm_dyn.programs.traversal import evaluate, support
 
 INDEPENDENT = 1e-9  # least linearly independent part of a row, relative
 SEED = 20030818
+STATES = 200  # configurations at which coupling is evaluated
+UNCOUPLED = 1e-9
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class SpeedChoice:
         Names and definitions, as ``speeds:`` of a model file.
     kinematics, dynamics, together : Counts
         Operations of q̇, of u̇, and of both in one program.
+    coupling : mapping of (str, str) to float
+        How strongly each pair of independent speeds is coupled (:meth:`KaneEquations.coupling`).
     """
 
     title: str
@@ -45,6 +50,24 @@ class SpeedChoice:
     kinematics: Counts
     dynamics: Counts
     together: Counts
+    coupling: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @property
+    def strongest(self) -> float:
+        """The strongest coupling of two speeds, 0 without any."""
+        return max(self.coupling.values(), default=0.0)
+
+    @property
+    def reason(self) -> str:
+        """Why the choice is short or long: pairs of speeds without coupling, or the pair with the strongest."""
+        if not self.coupling:
+            return "one independent speed, or none: nothing is coupled"
+        free = [" and ".join(pair) for pair, value in self.coupling.items() if value < UNCOUPLED]
+        if len(free) == len(self.coupling):
+            return "no two speeds are coupled: the mass matrix is diagonal"
+        pair = max(self.coupling, key=lambda key: self.coupling[key])
+        text = f"{' and '.join(pair)} are coupled up to {self.strongest:.2f}"
+        return text + (f"; uncoupled: {', '.join(free)}" if free else "")
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,7 @@ class SpeedAdvice:
         lines = [f"{self.model}, mode '{self.mode}': operations of kinematics, dynamics, both together"]
         for choice in self.choices:
             counts = (choice.kinematics.total, choice.dynamics.total, choice.together.total)
-            lines.append("  " + "".join(f"{count:8d}" for count in counts) + f"  {choice.title}")
+            lines.append("  " + "".join(f"{count:8d}" for count in counts) + f"  {choice.title}: {choice.reason}")
         if self.best is self.choices[0]:
             return "\n".join([*lines, "no shorter choice was found than the model's own"])
         lines.append("speeds:")
@@ -112,8 +135,10 @@ def advise_speeds(model: str | Mechanism) -> SpeedAdvice:
 
 
 def _counted(mechanism: Mechanism, title: str, speeds: Mapping[str, str], mode: str) -> SpeedChoice:
-    counts = compile_model(mechanism, cache=False).modes[mode].kane_equations.counts
-    return SpeedChoice(title, speeds, counts.kinematics, counts.dynamics, counts.together)
+    kane = compile_model(mechanism, cache=False).modes[mode].kane_equations
+    counts, shares, names = kane.counts, kane.coupling(STATES), kane.independent
+    coupling = {(names[i], names[j]): float(shares[i, j]) for i, j in itertools.combinations(range(len(names)), 2)}
+    return SpeedChoice(title, speeds, counts.kinematics, counts.dynamics, counts.together, coupling)
 
 
 # -- candidates of speeds ----------------------------------------------------------------------------------

@@ -18,6 +18,9 @@ def test_the_wrist_is_advised_what_the_paper_chooses():
     assert own.together == fsm_dyn.compile("spherical_wrist_rates").modes["motion"].counts
     assert best.together == fsm_dyn.compile("spherical_wrist").modes["motion"].counts
     assert best.together.total < 0.5 * own.together.total
+    assert best.strongest < 1e-9 < 0.99 < own.strongest
+    assert "no two speeds are coupled: the mass matrix is diagonal" in str(advice)
+    assert own.reason.startswith("u1 and u3 are coupled up to 1.00")
     assert [c.together.total for c in advice.choices[1:]] == sorted(c.together.total for c in advice.choices[1:])
 
 
