@@ -136,7 +136,32 @@ def _symbols(mechanism: Mechanism) -> Iterator[tuple[Cell, ...]]:
         yield (Left(name), kinds.get(name, ""), "input")
 
 
+def _definitions(equations: KaneEquations) -> Iterator[Section]:
+    """Yield the definitions of the speeds by the rates of the coordinates, rows of Y and Z."""
+    if any(frame.euler_names for frame in equations.mechanism.frames.values()):
+        return  # Y then has columns of spins
+    if equations.part("Y", "Z").counts().total > LONGEST:
+        return
+    rates = sympy.Matrix([sympy.Symbol(f"{name}_dot") for name in equations.mechanism.coordinate_names])
+    values = equations["Y"] * rates + equations["Z"]
+    kinematic = [name for name, item in equations.mechanism.constraints.items() if item.kinematic]
+    left = [*(Left(name) for name in equations.speeds), *(Left("c", name) for name in kinematic)]
+    text = "Rows of Y and Z (1)" + (f"; zero: {', '.join(kinematic)}." if kinematic else ".")
+    yield Section("Definitions of the speeds", text, tuple(zip(left, values, strict=True)))
+
+
+def _constrained_velocities(equations: KaneEquations) -> Iterator[Section]:
+    """Yield the partial velocities by the independent speeds, unless they are long."""
+    if not equations.rows or equations.part("T").counts().total > LONGEST // 2:
+        return
+    velocities = equations.partial_velocities(constrained=True)
+    spins = equations.partial_angular_velocities(constrained=True)
+    table = (("", *map(Left, equations.independent)), *_rows(velocities, "v({})"), *_rows(spins, "ω({})"))
+    yield Section("Constrained partial velocities", "By the independent speeds, on the rows.", table=table)
+
+
 def _kinematics(equations: KaneEquations) -> Iterator[Section]:
+    yield from _definitions(equations)
     definitions, (q_dot,) = _read(equations, "q_dot")
     left = [Left(name, above="dot") for name in equations.coordinates]
     yield Section("Kinematics", "", (*definitions, *zip(left, q_dot, strict=True)))
@@ -179,6 +204,7 @@ def _forces(equations: KaneEquations) -> Iterator[Section]:
             *((Left(name), value) for name, value in zip(equations.dependent, followers, strict=True)),
         ),
     )
+    yield from _constrained_velocities(equations)
     definitions, (F, F_star, M) = _read(equations, "F_tilde", "F_star_tilde_0", "M_tilde")
     rates = sympy.Matrix(p, 1, [sympy.Symbol(f"{name}_dot") for name in equations.independent])
     inertia = sympy.Matrix(p, 1, F_star) - sympy.Matrix(p, p, M) * rates

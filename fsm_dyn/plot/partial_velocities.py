@@ -96,7 +96,7 @@ def _draw_links(axes: Axes, chains: dict[str, str], places: dict[str, FloatArray
         if origin != "O" and origin in places:
             axes.plot(*zip(places[origin], places[name], strict=True), color=palette.STEEL, lw=3, zorder=1)
         axes.plot(*places[name], "o", color=palette.SPRING, ms=4, zorder=2)
-        axes.annotate(name, places[name], xytext=(4, -12), textcoords="offset points", fontsize=8)
+        axes.annotate(name, tuple(places[name]), xytext=(4, -12), textcoords="offset points", fontsize=8)
 
 
 def _draw_forces(axes: Axes, forces: Sequence[tuple[FloatArray, FloatArray]], size: float) -> None:

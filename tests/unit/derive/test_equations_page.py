@@ -43,6 +43,16 @@ def test_html_is_well_formed_and_complete(graph):
         assert not [e for e in tree.iter() if {"src", "href"} & set(e.attrib)]
 
 
+def test_page_of_the_cart_has_definitions_constrained_velocities_and_the_compact_form():
+    page = page_of(fsm_dyn.compile("shopping_cart").modes["sticking"].kane_equations, compact=True)
+    sections = {section.title: section for section in page.sections}
+    assert [left.letter for left, _ in sections["Definitions of the speeds"].equations] == ["u1", "u2", "u3", "c"]
+    assert [str(cell) for cell in sections["Constrained partial velocities"].table[1][1:]] == ["B.x"]
+    assert sections["Equations of motion"].text == "In compact form; parameters alone give k."
+    assert sections["Operations"].table[-1][0] == "together, compact"
+    assert sum(map(int, sections["Operations"].table[-1][1:])) <= 38
+
+
 def test_latex_is_balanced(graph):
     for mode in graph.modes.values():
         text = to_latex(page_of(mode.kane_equations))
