@@ -446,7 +446,7 @@ class KaneEquations:
     def auxiliary_speed(self, row: str) -> AuxiliarySpeed:
         """Return the auxiliary speed of an active row, with its partial velocities and the force that they bring out.
 
-        The value of the row, zero in the mode, is a speed besides the independent ones; the force of the row is minus
+        The value of the row, zero in the mode, is one more speed; the force of the row is minus
         the sum of active and inertia forces of this speed (Kane and Levinson 1985, 4.9 and 6.1).
 
         Parameters

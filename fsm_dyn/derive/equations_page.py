@@ -156,7 +156,11 @@ def _constrained_velocities(equations: KaneEquations) -> Iterator[Section]:
         return
     velocities = equations.partial_velocities(constrained=True)
     spins = equations.partial_angular_velocities(constrained=True)
-    table = (("", *map(Left, equations.independent)), *_rows(velocities, "v({})"), *_rows(spins, "ω({})"))
+    table: tuple[tuple[Cell, ...], ...] = (
+        ("", *map(Left, equations.independent)),
+        *_rows(velocities, "v({})"),
+        *_rows(spins, "ω({})"),
+    )
     yield Section("Constrained partial velocities", "By the independent speeds, on the rows.", table=table)
 
 
