@@ -480,7 +480,7 @@ class RunsTogether(Runs):
     def _extremes(self, name: str) -> list[tuple[float, float, float]]:
         """Return least, greatest and final value of a quantity in each run."""
         states = self.model.layout.x
-        column = self.runs.x[:, states.index(name)] if name in states else self.all.outputs[name]
+        column = self.runs.x[:, states.index(name)] if name in states else self.all[name]
         begin = self.runs.begin
         minimum, maximum, *_ = extremes_of_runs(
             self.runs.t, column, begin, lambda times, first: self.between(times, first)[name]

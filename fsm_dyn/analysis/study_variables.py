@@ -18,6 +18,7 @@ from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import is_plain, override_values, parameter_values, units
+from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
 from fsm_dyn.run.run_options import refuse_unknown
 
@@ -255,11 +256,15 @@ def amplitude_factor(name: str, value: Any) -> float:
 
 
 def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
-    """Refuse quantities other than outputs, coordinates and speeds of a graph."""
+    """Refuse quantities other than outputs, coordinates, speeds and forces in connections of a graph."""
     layout = graph.automaton.terms.layout
     known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
+    of_connections = [name for name in chosen if name.startswith("pin.")]
+    if of_connections:
+        rows = [(row.name, row.role) for row in graph.automaton.rows]
+        pin_programs(graph.automaton.mechanism, rows).outputs(of_connections)
     for name in chosen:
-        if name not in known:
+        if name not in known and name not in of_connections:
             raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
 
 

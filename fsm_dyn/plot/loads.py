@@ -147,8 +147,11 @@ def _draw_rose(axes: PolarAxes, pin: Pin, frame: str, shades: FloatArray) -> Non
     force = pin.wrench(frame=frame)[:, :3]
     a, b = _plane(pin, frame, force)
     size = np.hypot(force[:, a], force[:, b])
+    if not size.any():  # it sees impacts alone
+        axes.set_visible(False)
+        return
     axes.scatter(np.arctan2(force[:, b], force[:, a]), size, s=3, c=shades, lw=0, zorder=3)
-    axes.set_ylim(0.0, 1.05 * max(float(size.max()), 1e-300))
+    axes.set_ylim(0.0, 1.05 * float(size.max()))
     axes.set_xticks([0.0, 0.5 * np.pi, np.pi, 1.5 * np.pi])
     axes.set_xticklabels([f"{frame}.{_AXES[a]}", f"{frame}.{_AXES[b]}", "", ""], fontsize=7)
     axes.tick_params(axis="y", labelsize=6)

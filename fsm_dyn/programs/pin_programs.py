@@ -15,6 +15,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.programs.program import Program, StoredProgram
 
+QUANTITIES: Final = (*(f"{part}{axis}" for part in ("force", "torque") for axis in ("", "_x", "_y", "_z")), "drive")
 FORMAT: Final = "fsm_dyn pins 2"
 
 
@@ -109,6 +110,8 @@ class PinPrograms:
         found = []
         for column in columns:
             name, quantity = column.removeprefix("pin.").rsplit(".", 1)
+            if quantity not in QUANTITIES:
+                raise InputError(f"a connection has no {quantity!r}", found=column, allowed=", ".join(QUANTITIES))
             if name not in numbers:
                 raise InputError(f"there is no connection {name!r}", found=name, allowed=", ".join(numbers))
             wrench, own = nodes["wrench"][numbers[name]], self.pins[numbers[name]].freedoms

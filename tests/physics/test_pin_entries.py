@@ -155,3 +155,16 @@ def test_segments_in_the_other_order():
     run = run_of(two_links(pins={"knee": {"between": ["B", "A"]}}), 0.01)
     with pytest.raises(fsm_dyn.ModelError, match=r"write between: \[A, B\]"):
         list(run.pins)
+
+
+def test_study_of_the_force_in_a_pin():
+    """The peak of a study is that of each run, also where several runs are made in one call."""
+    graph = fsm_dyn.compile(two_links())
+    name = next(iter(graph.automaton.mechanism.parameters))
+    values = [float(graph.values[name]) * k for k in (0.9, 1.0, 1.2)]
+    found = fsm_dyn.study(graph, {name: values}, outputs=["pin.A_B.force"], until=0.1)
+    for value, case in zip(values, found.rows, strict=True):
+        run = run_of(two_links(), 0.1, parameters={name: value})
+        assert case.maximum["pin.A_B.force"] == pytest.approx(run.extremes("pin.A_B.force").maximum, rel=1e-12)
+    with pytest.raises(fsm_dyn.InputError, match="no connection 'A_C'"):
+        fsm_dyn.study(graph, {name: values}, outputs=["pin.A_C.force"], until=0.1)
