@@ -370,7 +370,8 @@ def _merged(
 ) -> tuple[Floats, Floats, Floats, NDArray[np.int64], NDArray[np.int8]]:
     """Bring the pieces of all inputs to common segments: start, origin, coefficients, next hard segment, decides."""
     switched = np.asarray(breakpoints, dtype=np.float64)
-    start = np.unique(np.concatenate([[-np.inf], switched, *(item.start[1:] for item in pieces)]))
+    start = np.sort(np.concatenate([[-np.inf], switched, *(item.start[1:] for item in pieces)]))
+    start = start[np.append(True, start[1:] != start[:-1])]  # np.unique imports numpy.ma
     hard = np.isin(start, np.concatenate([switched, *(item.start[item.hard] for item in pieces)]))
     deciding = np.concatenate([switched, *(item.start[item.hard] for item in pieces if item.decides)])
     origin = start.copy()
