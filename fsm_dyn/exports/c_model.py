@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,7 @@ from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mod
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
 from fsm_dyn.language import expressions
 from fsm_dyn.language.expression_tree import free_names
-from fsm_dyn.language.values import parameter_values
+from fsm_dyn.language.values import parameter_values, units
 from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
@@ -223,16 +223,31 @@ def header(run: ExportedRun) -> str:
     prefix, guard = run.prefix, f"{run.prefix.upper()}_H"
     parts = [f"/* {run.automaton.mechanism.name}: names and numbers of the exported model. */\n"]
     parts += [f"#ifndef {guard}\n#define {guard}\n", '#include "fsm_machine.h"\n']
+    values = {"state": run.x.tolist(), "parameter": run.c.tolist()[: len(run.names["parameter"])]}
     for kind, names in run.names.items():
         own = mode_identifiers(names) if kind == "mode" else identifiers(f"{kind}s", names)
-        entries = [f"    {prefix}_{kind}_{name} = {k}," for k, name in enumerate(own)]
+        notes = [_note(run, kind, name, values.get(kind, [])[k : k + 1]) for k, name in enumerate(names)]
+        entries = [f"    {prefix}_{kind}_{own[k]} = {k},{note}" for k, note in enumerate(notes)]
         if kind == "mode":
             entries.append(f"    {prefix}_mode_other = -1, // its contact states: fsm_machine_mode_contact")
         entries.append(f"    {prefix}_{kind}_count = {len(own)}")
         parts.append(f"enum {prefix}_{kind} {{\n" + "\n".join(entries) + "\n};\n")
     parts.append(f"#define {prefix.upper()}_BYTES {memory_words(run) * 8} // of a machine, at most\n")
-    parts.append(f"extern const struct fsm_model {prefix}_model;\n\n#endif\n")
+    parts.append('#ifdef __cplusplus\nextern "C" {\n#endif')
+    parts.append(f"extern const struct fsm_model {prefix}_model;")
+    parts.append("#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
     return "\n".join(parts)
+
+
+def _note(run: ExportedRun, kind: str, name: str, value: Sequence[float]) -> str:
+    """Return a comment with the unit of a name and its value at the start, empty for modes and contacts."""
+    if kind in ("mode", "contact"):
+        return ""
+    whole = name.partition("[")[0]
+    known = units(run.automaton.mechanism)
+    unit = known.get(name, known.get(whole, ""))
+    told = [*([unit] if unit else []), *(f"{number!r} at the start" for number in value)]
+    return f" // {'; '.join(told)}" if told else ""
 
 
 def source(run: ExportedRun) -> str:

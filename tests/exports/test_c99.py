@@ -482,6 +482,10 @@ def test_laws_hold_with_parameters_that_are_set_while_it_runs(tmp_path):
 
 def test_headers_are_for_cpp_and_floats_must_follow_the_standard(tmp_path):
     _, folder = exported("bouncing_ball", tmp_path)
+    text = (folder / "bouncing_ball.h").read_text(encoding="utf-8")
+    for line in ("state_y = 0, // m; 1.0 at", "state_v = 1, // m/s; 0.0 at", "parameter_g = 1, // m/s^2; 9.81 at"):
+        assert f"    bouncing_ball_{line} the start\n" in text
+    assert "mode_flight = 0,\n" in text
     (folder / "used.cpp").write_text(
         '#include "bouncing_ball.h"\nint main() { return fsm_machine_bytes(&bouncing_ball_model) > 0 ? 0 : 1; }\n'
     )
