@@ -1,5 +1,6 @@
 """What follows from the declared keys: the tables of the language page, and the methods of the builder."""
 
+import dataclasses
 import inspect
 import json
 import re
@@ -10,9 +11,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.language.describe_keys import METHODS, METHODS_FILE, builder_methods, with_tables
-from fsm_dyn.language.keyed import keys_of
-from fsm_dyn.language.loader import load
+from fsm_dyn.language.keyed import KeyedMapping, keys_of
+from fsm_dyn.language.loader import _LEFT_OUT, load
 from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.model import Body
 from fsm_dyn.language.schema import mapping_classes
 
 PAGE = Path(__file__).parents[3] / "docs" / "language.md"
@@ -40,6 +42,20 @@ def test_a_method_of_the_builder_shows_its_keys(method):
     shown = [item.name for item in inspect.signature(function).parameters.values() if item.kind is item.KEYWORD_ONLY]
     assert shown == keys
     assert all(f"\n{name} : Value, optional\n" in inspect.getdoc(function) for name in keys)
+
+
+def data_classes(cls=KeyedMapping):
+    for child in cls.__subclasses__():
+        yield child
+        yield from data_classes(child)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in data_classes() if cls.digested], ids=lambda cls: cls.__name__)
+def test_no_field_is_forgotten_by_the_digest(cls):
+    later = {attribute for attribute, key in keys_of(cls).values() if key.later}
+    apart = {*_LEFT_OUT, *later, *({"tensor"} if cls is Body else ())}  # as inertia and about
+    names = [item.name for item in dataclasses.fields(cls)]
+    assert [name for name in names if name not in apart and name not in cls.digested] == []
 
 
 def test_every_key_has_a_meaning():
