@@ -298,7 +298,8 @@ static bool find_free_speeds(const struct fsm_time_step *step, const struct fsm_
             }
         }
         for (int64_t k = 0; k < held.n; k++) {
-            target.at[k] = -terms->b.at[held.at[k]];
+            // held where the step ends: over the step as a whole the row does no work
+            target.at[k] = -terms->b.at[held.at[k]] - 0.5 * h * terms->gamma.at[held.at[k]];
             if (tables->row_positional.at[held.at[k]] == 1) {
                 target.at[k] -= FSM_HELD_BACK * terms->residual.at[held.at[k]] / h;
             }

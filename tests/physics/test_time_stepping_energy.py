@@ -110,3 +110,14 @@ SHIPPED = {
 def test_shipped_models_give_no_warning(name):
     until, step = SHIPPED[name]
     stepped(name, until, step)
+
+
+def test_rolling_does_no_work():
+    """A coin rolls in circles: its rows are held at the ends of steps, and over each step do no work."""
+    coarse, fine = (stepped("rolling_coin", 3.0, step) for step in STEPS)
+    left = [np.abs(run.energy.residual).max() for run in (coarse, fine)]
+    assert left[0] <= 3e-5 * coarse.energy.exchanged
+    assert left[1] <= 0.3 * left[0]
+    exact = fsm_dyn.simulate(fsm_dyn.compile("rolling_coin"), 3.0, rtol=1e-10)
+    for run, far in ((coarse, 2e-2), (fine, 5e-3)):
+        assert np.abs(run["lean"] - exact.sample(run.t)["lean"]).max() <= far
