@@ -13,6 +13,7 @@ from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import InputError, UnknownColumnError, did_you_mean
 from fsm_dyn.programs.kernels import ObjectCache, sources_of
 from fsm_dyn.programs.pin_programs import FORMAT, PinInfo, PinPrograms
+from fsm_dyn.run.tolerances import numerics_of
 
 if TYPE_CHECKING:
     from fsm_dyn.language.model import Mechanism
@@ -215,7 +216,7 @@ class Pins(Mapping[str, "Pin"]):
     def table(self) -> Mapping[str, FloatArray]:
         """Outputs of the program at all rows: ``wrench``, ``place``, ``freedom``."""
         samples = self.samples
-        x = np.hstack([samples.x, samples.u_dot, samples.multiplier_table])
+        x = np.hstack([samples.x, samples.u_dot, self.multipliers])
         found = self.programs.kernel.rows(samples.t, x, samples.context)
         n = len(samples)
         return {"wrench": found["wrench"].reshape(n, -1, 6), "place": found["place"].reshape(n, -1, 3),
@@ -230,34 +231,72 @@ class Pins(Mapping[str, "Pin"]):
         return found.reshape(len(samples), -1, 6)
 
     @cached_property
+    def multipliers(self) -> FloatArray:
+        """Multipliers of all rows, shape (n, n_rows), with redundant constraints shared over all connections.
+
+        The sum of the squares of all forces is least, with torques by the length of the mechanism: shares do not
+        depend on the joint that closes a loop. Those of contacts keep the contact laws, as in ``run.multipliers``.
+        """
+        samples, table = self.samples, self.samples.multiplier_table
+        contacts = {r for c in samples.model.contacts for r in (c.normal_row, *c.tangent_rows)}
+        for chosen, rows in self._redundant():
+            if contacts.isdisjoint(rows):
+                table = table.copy() if table is samples.multiplier_table else table
+                table[chosen[:, None], rows] += self._exchanged(chosen, rows)
+        return table
+
+    @cached_property
     def undetermined(self) -> BoolArray:
         """Which components of the wrenches redundant rows can share differently, shape (n, n_pins, 6)."""
+        found = np.zeros((len(self.samples), len(self), 6), dtype=np.bool_)
+        for chosen, rows in self._redundant():
+            for k, _, moved, largest in self._exchanges(chosen, rows):
+                found[chosen[k]] = np.abs(moved).max(axis=0, initial=0.0) > _NOTHING * max(largest, 1e-300)
+        return found
+
+    def _redundant(self) -> Iterator[tuple[IntArray, list[int]]]:
+        """Yield the rows of each mode with redundant constraint rows, and these."""
         samples, model = self.samples, self.samples.model
-        found = np.zeros((len(samples), len(self), 6), dtype=np.bool_)
         for index in np.flatnonzero(np.bincount(samples.mode)).tolist():
             rows = list(model.indeterminate[index]) if model.indeterminate else []
             if rows:
-                chosen = np.flatnonzero(samples.mode == index)
-                found[chosen] = self._shared(chosen, rows)
-        return found
+                yield np.flatnonzero(samples.mode == index), rows
 
-    def _shared(self, chosen: IntArray, rows: list[int]) -> BoolArray:
-        """Return which components change if multipliers without effect on the motion are added."""
+    def _exchanges(self, chosen: IntArray, rows: list[int]) -> Iterator[tuple[int, FloatArray, FloatArray, float]]:
+        """Yield multipliers without effect on the motion, (s, rows), what they add to the wrenches, and the largest."""
         samples, model = self.samples, self.samples.model
         t, x, context = samples.t[chosen], samples.x[chosen], samples.context[chosen]
         A = model.terms.evaluate(t, x, context, {"A": rows})["A"]
         unused = np.zeros((len(chosen), len(model.layout.u) + len(model.rows)))
         share = self.programs.share.evaluate(t, np.hstack([x, unused]), context, {"share": rows})["share"]
-        found = np.zeros((len(chosen), len(self), 6), dtype=np.bool_)
         for k in range(len(chosen)):
             length = np.linalg.norm(A[k], axis=1)
-            unit = A[k] / np.where(length > 0.0, length, 1.0)[:, None]
-            _, singular, right = np.linalg.svd(unit.T)
-            rank = int((singular > _DEPENDENT).sum())
-            free = right[rank:] / np.where(length > 0.0, length, 1.0)
-            moved = np.abs(np.einsum("sr,rpc->spc", free, share[k])).max(axis=0, initial=0.0)
-            found[k] = moved > _NOTHING * max(float(np.abs(share[k]).max(initial=0.0)), 1e-300)
-        return found
+            scale = np.where(length > 0.0, length, 1.0)
+            _, singular, right = np.linalg.svd((A[k] / scale[:, None]).T)
+            free = right[int((singular > _DEPENDENT).sum()) :] / scale
+            by_row = share[k].reshape(len(rows), len(self), 6)
+            yield k, free, np.einsum("sr,rpc->spc", free, by_row), float(np.abs(by_row).max(initial=0.0))
+
+    def _exchanged(self, chosen: IntArray, rows: list[int]) -> FloatArray:
+        """Return what is to be added to the multipliers of redundant rows, shape (len(chosen), len(rows))."""
+        samples = self.samples
+        x = np.hstack([part[chosen] for part in (samples.x, samples.u_dot, samples.multiplier_table)])
+        known = self.programs.kernel.rows(samples.t[chosen], x, samples.context[chosen])["wrench"]
+        by_length = np.repeat([1.0, 1.0 / self._length], 3)
+        added = np.zeros((len(chosen), len(rows)))
+        for k, free, moved, _ in self._exchanges(chosen, rows):
+            effect = (moved * by_length).reshape(len(free), -1).T
+            size = np.linalg.lstsq(effect, -(known[k].reshape(-1, 6) * by_length).ravel(), rcond=_DEPENDENT)[0]
+            added[k] = size @ free
+        return added
+
+    @property
+    def _length(self) -> float:
+        model = self.samples.model
+        numerics = model.numerics
+        if numerics is None and model.automaton is not None:
+            numerics = numerics_of(model.automaton, model.values)
+        return 1.0 if numerics is None else numerics.tolerances.scales.length
 
 
 class Pin:

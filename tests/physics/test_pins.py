@@ -347,3 +347,41 @@ def test_reset_of_a_user_is_no_impulse():
     (hit,) = run_of(knocked(reset={"pin_dot": "2 rad/s"}), 0.2).transitions
     assert hit.u_after[0] == 2.0
     agree(hit.pin_impulse["pin"], np.zeros(6))
+
+
+def cranks(closed):
+    """Return three parallel cranks of a beam; ``closed`` are those whose pins close loops."""
+    posts, ends = ("A", "B", "C"), {"A": "-0.3", "B": "0", "C": "0.3"}
+    tree = next(name for name in posts if name not in closed)
+    joints, points, bodies = {}, {}, {}
+    for name in posts:
+        points[f"P{name}"] = {"from": "O", "at": f"{ends[name]} m*N.x"}
+        joints[f"j{name}"] = {"revolute": {"child": f"K{name}", "at": f"P{name}", "axis": "N.z"}}
+        points |= {f"G{name}": {"from": f"P{name}", "at": f"0.1 m*K{name}.x"}}
+        points |= {f"E{name}": {"from": f"P{name}", "at": f"0.2 m*K{name}.x"}}
+        bodies[f"crank{name}"] = {"frame": f"K{name}", "center": f"G{name}", "mass": "0.4 kg",
+                                  "inertia": {"zz": "0.4 kg*(0.2 m)**2/12"}}  # fmt: skip
+    joints["top"] = {"revolute": {"parent": f"K{tree}", "child": "beam", "at": f"E{tree}", "axis": f"K{tree}.z"}}
+    points["M"] = {"from": "beam_origin", "at": f"-({ends[tree]} m)*beam.x"}
+    bodies["bar"] = {"frame": "beam", "center": "M", "mass": "1.5 kg", "inertia": {"zz": "1.5 kg*(0.3 m)**2/3"}}
+    for name in closed:
+        points[f"S{name}"] = {"from": "beam_origin", "at": f"({ends[name]} m - ({ends[tree]} m))*beam.x"}
+        pair = {"parent": f"K{name}", "child": "beam", "at": [f"E{name}", f"S{name}"], "axis": f"K{name}.z"}
+        joints[f"loop{name}"] = {"revolute": pair}
+    start = {f"j{name}": "1 rad" for name in posts} | {f"j{tree}_dot": "1 rad/s"}
+    start |= {"top": "-1 rad"}
+    guess = {name: start.pop(name) for name in [*(f"j{c}" for c in closed), "top"]}
+    return {"fsm_dyn": 1, "name": "cranks", "joints": joints, "points": points, "bodies": bodies,
+            "loads": [{"gravity": "-9.81 m/s^2*N.y"}], "initial": {**start, "guess": guess}}  # fmt: skip
+
+
+@pytest.mark.parametrize("closed", [("A", "C"), ("B", "C")])
+def test_redundant_cranks_share_whichever_joint_closes_the_loop(closed):
+    """Of three equal cranks under a beam each carries a third, as the least forces in all connections are equal."""
+    pins = run_of(cranks(closed), 0.001).pins
+    tops = [f"loop{name}" for name in closed] + ["top"]
+    for name in ("jA", "jB", "jC"):
+        agree(pins[name].force[0, :2], [3.375070, 6.495517], 1e-6)
+    for name in tops:
+        agree(pins[name].force[0, :2], [2.410764, 3.238227], 1e-6)
+        assert not pins[name].determined[0, :2].all()
