@@ -280,7 +280,8 @@ def curve_sense(shape: CurveShape, values: Values) -> int:
                 remedy="its formula must come back after a whole turn",
             )  # fmt: skip
     area = sum(x0 * y1 - y0 * x1 for (x0, y0), (x1, y1) in zip(found, found[1:] + found[:1], strict=True))
-    if area == 0.0:
+    x, y = zip(*found, strict=True)
+    if abs(area) <= CLOSED * math.hypot(max(x) - min(x), max(y) - min(y)) ** 2:
         raise ModelError(f"curve {str(shape.name)!r} encloses nothing", shape.where)
     return 1 if area > 0.0 else -1
 

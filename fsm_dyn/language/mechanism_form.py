@@ -27,7 +27,7 @@ from fsm_dyn.language.contact_forms import (
 )
 from fsm_dyn.language.elements import Input, Schedule
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import as_section, contact_key, expression, name
+from fsm_dyn.language.form import as_section, contact_key, expression, name, one_or_more_expressions
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, exactly_one, mapping
@@ -63,7 +63,7 @@ from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Scalar, Tree, describe
+from fsm_dyn.language.yaml import LocatedMapping, Scalar, Tree, describe
 
 # -- Forms of the sections with other texts: ``use`` and ``variants`` ----------------------------------------
 
@@ -83,10 +83,7 @@ class PlaceForm(KeyedMapping):
 
 def _given(tree: Tree) -> dict[str, tuple[Text, ...]]:
     """Return the given parameters of a component; a list is a vector."""
-    return {
-        name(word): tuple(map(expression, value)) if isinstance(value, LocatedList) else (expression(value),)
-        for word, value in as_section(tree, "with").items()
-    }
+    return {name(word): one_or_more_expressions(value) for word, value in as_section(tree, "with").items()}
 
 
 def _place(tree: Tree) -> PlaceForm | str:

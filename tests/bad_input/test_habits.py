@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import fsm_dyn
@@ -92,3 +93,15 @@ def test_times_have_units_like_everything_else():
     result = CliRunner().invoke(app, ["run", "bouncing_ball", "--until", "2 m"])
     assert result.exit_code == 2
     assert "wrong unit" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("shapes: {s: {curve: {x: 0.4 m*cos(s), y: 2.5 m}}}", "curve 's' encloses nothing"),
+        ("use: {other: {file: gripper_finger, with: {length: []}}}", "the list is empty"),
+    ],
+)
+def test_nothing_in_a_value_is_refused(lines, message):
+    with pytest.raises(fsm_dyn.ModelError, match=message):
+        fsm_dyn.load(yaml.safe_load(DROP + lines))
