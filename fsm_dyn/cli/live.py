@@ -287,6 +287,8 @@ Before = Annotated[
     Path | None, typer.Option("--before", help="Of a recorded run: another one (.run.json), shown behind it.")
 ]
 
+Edit = Annotated[bool, typer.Option("--edit", help="Edit the model file on the page, with completion and errors.")]
+
 
 @handle_errors
 def view_command(
@@ -297,6 +299,7 @@ def view_command(
     record: timing.Record = None,
     schedule: UseSchedule = None,
     html: Report = None,
+    edit: Edit = False,
     run: Offline = False,
     until: Until = None,
     before: Before = None,
@@ -345,7 +348,9 @@ def view_command(
         raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
     by_itself = watch is None and _is_model_file(model)
-    watched = _watched(model, scenario, WatchedFile) if watch or by_itself else None
+    if edit and not _is_model_file(model):
+        raise InputError("--edit needs a model file", found=model, remedy="fsm-dyn view FILE.yaml --edit")
+    watched = _watched(model, scenario, WatchedFile) if watch or by_itself or edit else None
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     live_options = LiveOptions(
@@ -355,6 +360,7 @@ def view_command(
         parameters=parameters,
         record=record,
         initial=assignments("--initial", initial) or {},
+        edits=edit,
     )
     with asked_to_end() as asked:
         with asked.at_once():

@@ -53,7 +53,7 @@ def new_command(
             path.unlink()  # the file half written
         raise InputError(f"{path} cannot be written: {error.strerror}", remedy="check --dir") from None
     typer.echo(f"wrote {path}")
-    print_status(f"next: fsm-dyn run {path} --watch")
+    print_status(f"next: fsm-dyn view {path} --edit, or fsm-dyn run {path} --watch")
 
 
 @handle_errors

@@ -352,6 +352,8 @@ class LiveOptions:
         Device coupled to the mechanism instead of the page's pointer.
     passivity : str
         See :class:`fsm_dyn.live.live_settings.LiveSettings`.
+    edits : bool
+        Whether the page has an editor of the model file.
     """
 
     period: float = 1e-3
@@ -363,6 +365,7 @@ class LiveOptions:
     initial: Mapping[str, float | str] = field(default_factory=dict)
     device: CouplingDevice | None = None
     passivity: str = "off"
+    edits: bool = False
 
 
 class LiveView:
@@ -452,6 +455,7 @@ class LiveView:
             "period": self.options.period,
             "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
             "offers_visits": self.device is None,
+            "edits": self.options.edits,
             "recording": str(self.recording) if self.recording else "",
             "device": self._device_payload(),
             "transitions": list(self.event_log.entries),

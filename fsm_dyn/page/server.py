@@ -40,6 +40,7 @@ from fsm_dyn.page.broadcast import (
     plain,
     read_command,
 )
+from fsm_dyn.page.editor import Editor, editor_routes
 from fsm_dyn.page.live_view import LiveOptions
 from fsm_dyn.page.playback import PlaybackSession, RecordedRun, Reruns
 from fsm_dyn.page.view_switch import ViewSwitch
@@ -226,7 +227,7 @@ def new_token() -> str:
 
 
 def make_app(
-    source: Source, token: str, port: int, catalogue: Catalogue | None = None
+    source: Source, token: str, port: int, catalogue: Catalogue | None = None, editor: Editor | None = None
 ) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
@@ -239,6 +240,8 @@ def make_app(
         TCP port of the server.
     catalogue : Catalogue, optional
         Models that pages may start.
+    editor : Editor, optional
+        Of the file of the model.
     """
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in _TYPES}
@@ -275,6 +278,7 @@ def make_app(
     routes = [
         Route("/{token}/", file, methods=["GET"]),
         *_catalogue_routes(catalogue, check),
+        *editor_routes(editor, check),
         Route("/{token}/{name:path}", file, methods=["GET"]),
         WebSocketRoute("/{token}/live", live),
     ]
@@ -475,7 +479,8 @@ def serve(
         tasks.append(source.watch_device)
     if watched is not None:
         tasks.insert(0, lambda: _watch(watched, source))
-    _serve_until_asked(source, port, tasks, opened)
+    editor = Editor(watched.path) if watched is not None and options.edits else None
+    _serve_until_asked(source, port, tasks, opened, editor=editor)
     return source.summary
 
 
@@ -528,11 +533,12 @@ def _serve_until_asked(
     tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[str], None],
     catalogue: Catalogue | None = None,
+    editor: Editor | None = None,
 ) -> None:
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
     shown = ViewSwitch(source) if isinstance(source, LiveBroadcast) else source
-    server = Server(configured(shown, token, number, catalogue))
+    server = Server(configured(shown, token, number, catalogue, editor))
     page = "" if catalogue is None else "models.html"
     closing = [shown, source] if catalogue is None else [catalogue, shown, source]
 
@@ -578,10 +584,12 @@ class Server(uvicorn.Server):
         yield
 
 
-def configured(source: Source, token: str, port: int, catalogue: Catalogue | None = None) -> uvicorn.Config:
+def configured(
+    source: Source, token: str, port: int, catalogue: Catalogue | None = None, editor: Editor | None = None
+) -> uvicorn.Config:
     """Return the server's configuration: errors logged only, small messages, short graceful shutdown."""
     return uvicorn.Config(
-        make_app(source, token, port, catalogue), log_level="error", lifespan="off", ws_max_size=LONGEST,
+        make_app(source, token, port, catalogue, editor), log_level="error", lifespan="off", ws_max_size=LONGEST,
         ws_max_queue=64, timeout_graceful_shutdown=1, server_header=False, http=Connection,
     )  # fmt: skip
 

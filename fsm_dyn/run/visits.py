@@ -375,11 +375,12 @@ class RunReading:
     @cached_property
     def headline(self) -> str:
         """Return how many transitions were read as how many visits."""
-        kind = "phases" if self.visits.are_phases else "modes with short names"
+        names = len(self.visits.names)
+        kind = "phase" if self.visits.are_phases else "mode"
+        kind = f"{_number(names, kind)}{'' if self.visits.are_phases else ' by short name'}"
         modes = len(set(self.record.mode.tolist()))
         return (
-            f"{counted(self.transitions)} of {_number(modes, 'mode')}, "
-            f"{_number(len(self.visits), 'visit')} of {len(self.visits.names)} {kind}"
+            f"{counted(self.transitions)} of {_number(modes, 'mode')}, {_number(len(self.visits), 'visit')} of {kind}"
         )
 
     def closed(self, entry: str) -> BoolArray:

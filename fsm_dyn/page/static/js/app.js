@@ -8,6 +8,7 @@ import { Controls } from "./controls.js";
 import { Device } from "./device.js";
 import { HandleDrag } from "./handle_drag.js";
 import { Playback } from "./playback.js";
+import { Editor } from "./editor.js";
 import { Frame } from "./frames.js";
 import { GuardBars } from "./guard_bars.js";
 import { Keys } from "./keys.js";
@@ -55,9 +56,10 @@ class App {
     this.animation = new Animation(this.playback);
     this.controls = new Controls(send, this.dragging, this.playback, this.story);
     this.keys = new Keys(this);
+    this.editor = new Editor();
     this.panels = [
       this.mechanism, this.space, this.playback, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
-      this.controls, this.setup, this.device, this.playing, this.sound, this.animation,
+      this.controls, this.setup, this.device, this.playing, this.sound, this.animation, this.editor,
     ];
     const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");
     const Source = { "playback-data": ReportSource, "machine-data": MachineSource }[holder?.id] ?? Connection;

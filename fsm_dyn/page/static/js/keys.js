@@ -55,6 +55,7 @@ export class Keys {
     if (field && event.target.type === "number") return;
     if (event.target.closest?.("#entries, #map, #story-list") && key.startsWith("Arrow")) return;
     const { controls, dragging, mechanism, map, charts, playing } = this.app;
+    if (event.target.closest?.("#editor")) return;
     if (this.app.model && playing.key(key, down, event.repeat)) {
       event.preventDefault();
       return;
