@@ -18,7 +18,7 @@ from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.programs.traversal import substitute, tangent
 
 # -- The two programs of a mode: ``rhs`` for the stages of a step, ``full`` for its ends ---------------------
@@ -30,8 +30,11 @@ from fsm_dyn.programs.traversal import substitute, tangent
 class Evaluates(Protocol):
     """Evaluates named outputs over many states at once: a straight-line program, or a substitute."""
 
-    def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, Array]:
-        """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""
+    def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> Mapping[str, Array]:
+        """Return the outputs with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c).
+
+        Of ``only`` some, the others may be left out.
+        """
         ...  # pragma: no cover
 
 

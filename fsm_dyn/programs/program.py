@@ -365,9 +365,12 @@ class Program:
             if array.ndim == 0 or array.shape[-1] != length:
                 raise InputError(f"'{name}' has the wrong shape", found=str(array.shape), allowed=f"(..., {length})")
         if only is not None:
-            return self.part(only).evaluate(time, state, context)
+            key = tuple((name, None if rows is None else tuple(rows)) for name, rows in only.items())
+            if key not in self._parts:
+                self._parts[key] = self.part(only)
+            return self._parts[key].evaluate(time, state, context)
         lead = np.broadcast_shapes(time.shape, state.shape[:-1], context.shape[:-1])
-        values: list[Any] = [time, *np.moveaxis(state, -1, 0), *np.moveaxis(context, -1, 0), *self.constants]
+        values: list[Any] = [time, *_by_column(state), *_by_column(context), *self.constants]
         with np.errstate(all="ignore"):
             for k, (op, operands) in enumerate(self.instructions):
                 values.append(OPERATIONS[op].array(*[values[i] for i in operands]))
@@ -406,6 +409,11 @@ class Program:
         used = {i for _, operands in self.instructions for i in operands if i < len(arguments)}
         used |= {i for output in self.results for i in output.indices if i < len(arguments)}
         return frozenset(arguments[i] for i in used)
+
+    @cached_property
+    def _parts(self) -> dict[tuple[tuple[str, tuple[int, ...] | None], ...], Program]:
+        """Programs of some outputs, by these and their rows."""
+        return {}
 
     @cached_property
     def _dying(self) -> list[list[int]]:
@@ -484,6 +492,12 @@ def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
     return array
 
 
+def _by_column(array: Array) -> Array:
+    """Return a table with its last axis first; ``np.moveaxis`` takes ten times as long."""
+    last = array.ndim - 1
+    return array.transpose(last, *range(last))
+
+
 def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """Stack scalars or arrays, broadcast to `lead`, into one array of shape ``(*lead, *shape)``.
 
@@ -494,5 +508,6 @@ def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]
     result = np.empty((len(entries), *lead), dtype=np.float64)
     for i, entry in enumerate(entries):
         result[i] = entry
-    axes = range(len(shape))
-    return np.moveaxis(result.reshape((*shape, *lead)), axes, range(-len(shape), 0)) if shape else result[0]
+    n = len(shape)
+    axes = (*range(n, n + len(lead)), *range(n))
+    return result.reshape((*shape, *lead)).transpose(axes) if shape else result[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -147,6 +148,13 @@ def energy_balance(
     )
 
 
+@cache
+def gauss_points(points: int) -> tuple[FloatArray, FloatArray]:
+    """Return points and weights of Gauss' quadrature on (-1, 1)."""
+    places, weights = np.polynomial.legendre.leggauss(points)
+    return places, weights
+
+
 def _work_in_steps(
     rows: Samples, ends: IntArray, between: SampleBetween, points: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -155,7 +163,7 @@ def _work_in_steps(
     In the steps ending at the rows ``ends``.
     """
     h = rows.t[ends] - rows.t[ends - 1]
-    places, parts = np.polynomial.legendre.leggauss(points)  # on (-1, 1)
+    places, parts = gauss_points(points)
     times = rows.t[ends - 1, None] + h[:, None] * (0.5 * (places + 1.0))
     inner = between(times.ravel(), np.repeat(ends - 1, points))
     weights = h[:, None] * (0.5 * parts)

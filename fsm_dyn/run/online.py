@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.kernels import BoundKernels, Kernels
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import tables as tb
 from fsm_dyn.run.structures import Bundle, Packed
 from fsm_dyn.runtime import library
@@ -233,7 +233,7 @@ class OnlineFull:
         """Return a context of the mode, nothing chosen in it yet."""
         return self.contexts.new(self.states, self.guards)
 
-    def evaluate(self, t: Any, x: Any, c: Any) -> dict[str, Array]:
+    def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> dict[str, Array]:
         """Return the outputs of a full program by name, at many states, each in a chart chosen there.
 
         Parameters
@@ -241,7 +241,11 @@ class OnlineFull:
         t : array-like, shape (...,)
             Times, s.
         x, c : array-like, shapes (..., n_x), (..., n_c)
+        only : mapping of str to (sequence of int or None), optional
+            If guards are not among them, they and their slopes, differences of some evaluations, are left out.
         """
+        if only is not None and self.guards and not {"guards", "slopes"} & only.keys():
+            return replace(self, guards=()).evaluate(t, x, c)
         x, c = np.asarray(x, np.float64), np.asarray(c, np.float64)
         shape = np.broadcast_shapes(np.shape(t), x.shape[:-1], c.shape[:-1])
         times = np.broadcast_to(np.asarray(t, np.float64), shape).ravel()

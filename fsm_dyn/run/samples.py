@@ -446,6 +446,7 @@ def _least_distance(linear: FloatArray, right: FloatArray, least: FloatArray, fr
 
 # -- Rows of a run with derived quantities: forces, energies, outputs, computed on demand --------------------
 
+_MOTION: Final = {"x_dot": None, "multipliers": None}  # of the programs of modes, without their guards
 _RANK: Final = 1e-9  # part of the largest singular value below which a direction is lost
 
 
@@ -651,7 +652,7 @@ class Samples:
         rates, table = np.zeros_like(self.u), np.zeros((len(self), len(self.model.rows)))
         for index in self._modes_met:
             chosen = self.mode == index
-            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
+            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen], _MOTION)
             rates[chosen] = out["x_dot"][..., self.model.layout.u_slice]
             table[chosen] = out["multipliers"]
         return rates, table

@@ -11,7 +11,7 @@ import numpy as np
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.evaluate import evaluate_expression
-from fsm_dyn.run.energy import POINTS
+from fsm_dyn.run.energy import POINTS, gauss_points
 
 if TYPE_CHECKING:
     from fsm_dyn.language.pins import PinEntry
@@ -64,7 +64,7 @@ def wear_of(rows: Samples, starts: BoolArray, between: SampleBetween) -> Mapping
         return {}
     ends = np.flatnonzero(~starts)
     h = rows.t[ends] - rows.t[ends - 1]
-    places, parts = np.polynomial.legendre.leggauss(POINTS)  # on (-1, 1)
+    places, parts = gauss_points(POINTS)
     times = rows.t[ends - 1, None] + h[:, None] * (0.5 * (places + 1.0))
     inner = between(times.ravel(), np.repeat(ends - 1, POINTS))
     return {str(entry.name): _wear(entry, rows, inner, ends, h[:, None] * (0.5 * parts)) for entry in entries}
