@@ -316,16 +316,13 @@ def view_command(
     """
     with page_packages():
         from fsm_dyn.page.live_view import LiveOptions
-        from fsm_dyn.page.server import WatchedFile, serve, serve_catalogue
+        from fsm_dyn.page.server import WatchedFile, serve
 
     opened = announce_address(model or "shipped models", no_browser, as_json)
     live = (watch, record, set_, scenario, initial)  # options of a live run of a model
     if model is None:
         _refuse((*live, html), "this option needs a model", remedy="fsm-dyn view MODEL ...")
-        chosen = LiveOptions(period=period, substeps=substeps, schedule=schedule)
-        with asked_to_end():
-            reports = serve_catalogue(lambda name: ready_graph(name, None, True), chosen, page_port, opened)
-        print_reports("shipped models", reports, as_json)
+        _offer_models(LiveOptions(period=period, substeps=substeps, schedule=schedule), page_port, opened, as_json)
         return
     if is_recorded_run(model):
         _refuse(
@@ -334,25 +331,17 @@ def view_command(
         )  # fmt: skip
         _play_back(model, html, page_port, opened, as_json, before)
         return
-    if before is not None or (until is not None and not run):
-        option, needs = ("--before", "a recorded run") if before is not None else ("--until", "--run")
-        raise InputError(f"{option} needs {needs}", found=model, remedy=f"fsm-dyn view {model} --run --until 1")
+    _refuse([before], "--before needs a recorded run", found=model, remedy=_OFFLINE.format(model))
     if run:
         unfit = (watch, record, None if schedule is None else "--schedule", html, initial)
         _refuse(unfit, "--run takes no options of a live run", found=model, remedy="omit the other options")
         _run_offline(model, assignments("--set", set_) or {}, scenario, until, page_port, opened, as_json)
         return
-    if record is not None:
-        prepare_file("--record", record)
-    if html is not None:
-        raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
+    _check_live(model, until, html, edit)
+    _prepare_recording(record)
     parameters = assignments("--set", set_) or {}
     by_itself = watch is None and _is_model_file(model)
-    if edit and not _is_model_file(model):
-        raise InputError("--edit needs a model file", found=model, remedy="fsm-dyn view FILE.yaml --edit")
     watched = _watched(model, scenario, WatchedFile) if watch or by_itself or edit else None
-    if record is not None and record.exists():
-        raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     live_options = LiveOptions(
         period=period,
         substeps=substeps,
@@ -368,9 +357,37 @@ def view_command(
         print_reports(model, serve(graph, live_options, page_port, watched, opened), as_json)
 
 
+def _offer_models(options: Any, page_port: int, opened: Callable[[str], None], as_json: bool) -> None:
+    """Serve a page of all shipped models, each to be started from there."""
+    from fsm_dyn.page.server import serve_catalogue
+
+    with asked_to_end():
+        reports = serve_catalogue(lambda name: ready_graph(name, None, True), options, page_port, opened)
+    print_reports("shipped models", reports, as_json)
+
+
+_OFFLINE = "fsm-dyn view {} --run --until 1"
+
+
+def _check_live(model: str, until: float | None, html: Path | None, edit: bool) -> None:
+    """Raise InputError for options that a live run of a model does not have."""
+    _refuse([until], "--until needs --run", found=model, remedy=_OFFLINE.format(model))
+    _refuse([html], "--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
+    if edit and not _is_model_file(model):
+        raise InputError("--edit needs a model file", found=model, remedy="fsm-dyn view FILE.yaml --edit")
+
+
+def _prepare_recording(record: Path | None) -> None:
+    """Make the folder of a recording; raise InputError if the file exists."""
+    if record is not None:
+        prepare_file("--record", record)
+        if record.exists():
+            raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+
+
 def _refuse(options: Sequence[Any], sentence: str, found: str = "", remedy: str = "") -> None:
     """Raise InputError with a sentence if an option has a value."""
-    if any(option not in (None, False, []) for option in options):
+    if any(option is not None and option is not False and option != [] for option in options):
         raise InputError(sentence, found=found, remedy=remedy)
 
 
