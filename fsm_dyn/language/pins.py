@@ -48,7 +48,7 @@ class LoadLimits(KeyedMapping):
     torque: Text | None = expression("of its magnitude", None, unit=ENERGY)
     impulse: Text | None = expression("of its magnitude", None, unit=multiply(FORCE, TIME))
 
-    def given(self) -> Iterator[tuple[str, Text]]:
+    def by_quantity(self) -> Iterator[tuple[str, Text]]:
         """Yield the limits that there are, by their quantities."""
         for quantity, bound in (("force", self.force), ("torque", self.torque), (IMPULSE, self.impulse)):
             if bound is not None:
@@ -91,7 +91,7 @@ class PinEntry(NamedEntry):
     @property
     def bounds(self) -> Mapping[str, Text]:
         """The limits by their quantities."""
-        return {} if self.limits is None else dict(self.limits.given())
+        return {} if self.limits is None else dict(self.limits.by_quantity())
 
     @property
     def requirements(self) -> Iterator[Requirement]:

@@ -142,7 +142,7 @@ class PinPrograms:
 
 
 def _quantity(wrench: Sequence[Node], quantity: str, twist: Sequence[Node]) -> Node:
-    """Return a component or magnitude of a wrench, or its part along a twist."""
+    """Return a component or magnitude of a wrench, or its part along a motion."""
     if quantity == "drive":
         return _inner(wrench, twist)
     part, _, axis = quantity.partition("_")
