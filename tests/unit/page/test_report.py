@@ -88,7 +88,7 @@ def test_the_commands_that_write_one(tmp_path):
     assert "fsm-dyn run" in refused.output
 
 
-def test_a_place_that_cannot_be_written(cart, tmp_path):
+def test_a_path_that_cannot_be_written(cart, tmp_path):
     with pytest.raises(InputError, match="cannot write"):
         report.write_report(cart, tmp_path / "nowhere" / "report.html")
 
