@@ -148,7 +148,6 @@ ONE_MEANING = {
     "pantograph": "a device: driver, emulator",
     "passivity": "passivity of a coupled model: conditions, the command",
     "pins": "forces in connections: their keys, their evaluation",
-    "ports": "ports of a model: their keys, their handles on the page",
     "replay": "a recording played again: the run, the motion of its device",
     "run": "a run: what was recorded of it, the command",
     "study": "a study: runs, figure, command",

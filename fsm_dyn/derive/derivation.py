@@ -20,6 +20,7 @@ from fsm_dyn.derive.tree_kane import TreeKane, along_tree, is_long, tree_motion
 from fsm_dyn.derive.velocities import Motion
 from fsm_dyn.language import expression_tree, expressions
 from fsm_dyn.language.expression_tree import Boolean, Compare, Text
+from fsm_dyn.language.interfaces import Controller
 from fsm_dyn.language.memory import (
     count_name,
     is_condition,
@@ -30,7 +31,6 @@ from fsm_dyn.language.memory import (
     without_negations,
 )
 from fsm_dyn.language.model import Mechanism, TransitionSpec
-from fsm_dyn.language.ports_and_controllers import Controller
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.functions import maximum, minimum
 from fsm_dyn.programs.graph import ExpressionGraph, Node

@@ -35,12 +35,12 @@ from fsm_dyn.language.elements import (
     VelocityConstraint,
 )
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.interfaces import Port
 from fsm_dyn.language.joint_expansion import refuse_whole_turns
 from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import exactly_one, keys_of, only_with
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Coordinate, Mechanism, ModelSettings, Parameter
-from fsm_dyn.language.ports_and_controllers import Port
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.rewriting import reattached, substituted, substituted_points, with_accelerations, with_kinks
 from fsm_dyn.language.shapes import Shape

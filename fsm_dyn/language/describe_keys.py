@@ -16,13 +16,13 @@ from typing import Final
 
 from fsm_dyn.language.body_forms import ConstraintForm, FrameForm, GeometryForm, LoadForm, ToleranceForm
 from fsm_dyn.language.contact_forms import ContactForm, InputForm, ScheduleForm, TransitionForm
+from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, default_of, first_sentence, keys_of
 from fsm_dyn.language.keys import Key
 from fsm_dyn.language.mechanism_form import MechanismForm, RequirementForm, UseForm
 from fsm_dyn.language.model import Body, Coordinate, ModelSettings, Point
 from fsm_dyn.language.numerics import ModelTolerances
-from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.schema import mapping_classes
 
 METHODS_FILE: Final = Path(__file__).with_name("builder_methods.py")

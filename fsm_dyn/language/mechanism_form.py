@@ -29,6 +29,7 @@ from fsm_dyn.language.elements import Input, Schedule
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_section, contact_key, expression, name, one_or_more_expressions
 from fsm_dyn.language.form import key as new_key
+from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, exactly_one, mapping
 from fsm_dyn.language.keys import (
@@ -60,7 +61,6 @@ from fsm_dyn.language.numerics import ModelTolerances
 from fsm_dyn.language.phase_forms import NAMES, PHASES
 from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
-from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
 from fsm_dyn.language.yaml import LocatedMapping, Scalar, Tree, describe

@@ -12,8 +12,8 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Boolean, Compare, Name, Node, Text, Unary, free_names
 from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.interfaces import Controller
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.ports_and_controllers import Controller
 from fsm_dyn.programs.layout import Layout
 
 # -- Sampled controllers as memory ---------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import expression
+from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
 from fsm_dyn.language.keys import NOT_NEGATIVE, TEXT, UNIT, VALUE, key, leaf, list_of, one_of, part, reference
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
-from fsm_dyn.language.ports_and_controllers import Controller, Port
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import INERTIA, LENGTH, MASS

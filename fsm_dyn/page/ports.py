@@ -15,9 +15,9 @@ from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import CoupledPort, PortAxis, SimpleFrame
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.expression_tree import Text, free_names
+from fsm_dyn.language.interfaces import Port
 from fsm_dyn.language.loader import with_settings
 from fsm_dyn.language.model import Body, Mechanism
-from fsm_dyn.language.ports_and_controllers import Port
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.device_map import DeviceMap, Limits, coupled_ports
 from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, UNSTOPPED_FORCE_FRACTION, DeviceSpec, driver_class
