@@ -113,7 +113,7 @@ def test_shipped_models_give_no_warning(name):
 
 
 def test_rolling_does_no_work():
-    """A coin rolls in circles: its rows are held at the ends of steps, and over each step do no work."""
+    """A coin rolls along a circle: its rows are held at the ends of steps, and over each step do no work."""
     coarse, fine = (stepped("rolling_coin", 3.0, step) for step in STEPS)
     left = [np.abs(run.energy.residual).max() for run in (coarse, fine)]
     assert left[0] <= 3e-5 * coarse.energy.exchanged
