@@ -232,12 +232,12 @@ print(*sys.modules, sep="\\n")
     assert deriving(done.stdout.split()) == []
 
 
-# Where a name is taken apart for something else than its role: to typeset it, to shorten it, to name a class, or the
-# connection that several constraints form.
+# Where a name is taken apart for something else than its role: to typeset it, to shorten it, to name a class, to read
+# the left side of an equation or a quantity of a connection, or the connection that several constraints form.
 TAKEN_APART = {
-    "fsm_dyn.programs.sources", "fsm_dyn.derive.unconstrained_system", "fsm_dyn.language.contact_forms",
-    "fsm_dyn.derive.printing", "fsm_dyn.runtime.abi_build", "fsm_dyn.derive.pin_connections",
-    "fsm_dyn.language.check_requirements",
+    "fsm_dyn.programs.sources", "fsm_dyn.derive.unconstrained_system", "fsm_dyn.derive.printing",
+    "fsm_dyn.runtime.abi_build", "fsm_dyn.derive.pin_connections", "fsm_dyn.language.check_requirements",
+    "fsm_dyn.analysis.equation_check", "fsm_dyn.language.requirement", "fsm_dyn.programs.pin_programs",
 }  # fmt: skip
 FILES = {".yaml", ".json", ".mcap", ".c", ".h"}
 

@@ -69,7 +69,7 @@ def check_equation(
     model : str, Mechanism or ModeGraph
     mode : str
         Name of the mode.
-    equation : str or (str, Expr)
+    equation : str or pair of str and sympy.Expr
         ``left = right``; lines ``Z1 = ...`` before it define symbols; or the left side and a SymPy expression.  Left
         sides are ``F_u1``, ``F_u1_star``, these with ``_tilde``, dependent speeds, ``q1_dot`` and ``u1_dot``; ``F1``
         is the force of the first speed.  Right sides are in the language of model files, with ``s4``, ``c4`` for

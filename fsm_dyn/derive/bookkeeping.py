@@ -193,7 +193,7 @@ class LagrangeEquations:
 
     Attributes
     ----------
-    T, V : Expr
+    T, V : sympy.Expr
         Kinetic energy, and the potential energy of the loads that have one; rates are symbols ``q1_dot`` ...
     M, h, Q, A, b : Matrix
         Shapes (n, n), (n, 1), (n, 1), (m, n), (m, 1): mass matrix, velocity terms ``Ṁ q̇ - ∂T/∂q``, generalized

@@ -122,7 +122,7 @@ class AuxiliarySpeed:
         The active row whose value it is.
     velocities, angular_velocities : mapping of str to VectorForm
         Its partial velocities of points and partial angular velocities of frames, zero ones included.
-    force : Expr
+    force : sympy.Expr
         The force of the row (N or N m), with symbols ``u1_dot`` of accelerations: the multiplier.
     """
 

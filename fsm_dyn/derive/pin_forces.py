@@ -480,5 +480,15 @@ def _less(total: Mapping[str, Wrench], taken: Mapping[str, Wrench]) -> dict[str,
 
 
 def sum_of(a: Wrench, b: Wrench) -> Wrench:
-    """Return the sum of two wrenches about one place."""
+    """Return the sum of two wrenches.
+
+    Parameters
+    ----------
+    a, b : tuple of Node, 6 each
+        Force and moment (N, N·m) about one place, resolved in one frame.
+
+    Returns
+    -------
+    tuple of Node, 6
+    """
     return tuple(x + y for x, y in zip(a, b, strict=True))

@@ -104,7 +104,18 @@ class PinEntry(NamedEntry):
 
 
 def listed_outputs(pins: Mapping[str, PinEntry]) -> list[tuple[str, str]]:
-    """Return the outputs of connections, each with the name of its column, ``pin.<name>.<quantity>``."""
+    """Return the outputs of connections.
+
+    Parameters
+    ----------
+    pins : mapping
+        Entries of the model by name.
+
+    Returns
+    -------
+    list of (str, str)
+        Name of the output and of its column, ``pin.<name>.<quantity>``.
+    """
     return [
         (f"pin_{entry.name}_{quantity}", f"pin.{entry.name}.{quantity}")
         for entry in pins.values()
