@@ -67,7 +67,7 @@ def live_command(
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Run a model coupled to a device; report timing and transitions."""
+    """Run a model coupled to a device; report its timing."""
     with asked_to_end() as asked:
         with asked.at_once():
             # The runtime comes with these.

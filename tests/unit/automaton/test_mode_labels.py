@@ -352,7 +352,7 @@ def test_a_handover_on_the_page(run):
     words = playback.transition_details(0)
     assert len(words) == len(run.transitions)
     assert all(item["handover"] for item in words)
-    assert "passes on" in words[0]["cause"]
+    assert words[0]["cause"] == "blk slides off t1"
 
 
 def test_labels_of_a_saved_run(run, tmp_path):
