@@ -106,12 +106,6 @@ def _value(text: Text | None, values: Numbers, what: object) -> float | None:
         ) from None
 
 
-def _not_negative(text: Text, values: Numbers, what: str) -> None:
-    value = _value(text, values, what)
-    if value is not None and value < 0:
-        raise ModelError(f"{what} is negative", text.where, found=excerpt(text.text), allowed="0 or more")
-
-
 def _positive(text: Text, values: Numbers, what: str) -> None:
     value = _value(text, values, what)
     if value is not None and not value > 0:
