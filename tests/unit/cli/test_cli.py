@@ -33,7 +33,9 @@ def test_the_list_of_commands_cuts_no_sentence(monkeypatch):
 
 def test_the_page_of_the_command_line_lists_every_command():
     rows = (DOCS / "how_to" / "command_line.md").read_text(encoding="utf-8").split("##")[0]
-    listed = re.findall(r"`([\w-]+)`", "".join(line.split("|")[1] for line in rows.splitlines() if line.startswith("| `")))
+    listed = re.findall(
+        r"`([\w-]+)`", "".join(line.split("|")[1] for line in rows.splitlines() if line.startswith("| `"))
+    )
     assert sorted(listed) == sorted(COMMANDS)
 
 

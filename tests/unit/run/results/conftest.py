@@ -26,7 +26,9 @@ class Formula:
         values = {"t": t, **{n: x[..., i] for i, n in enumerate(self.layout.x)}}
         values |= {n: c[..., i] for i, n in enumerate(self.layout.c)}
         found = self.function(values)
-        return found if only is None else {name: found[name][:, rows] for name, rows in only.items()}
+        if only is None:
+            return found
+        return {name: found[name] if rows is None else found[name][:, rows] for name, rows in only.items()}
 
 
 def push(t, right=True):
@@ -39,7 +41,13 @@ def block_model():
     layout = Layout(q=("x",), u=("v",), p=("m",), w=("push",), contacts=("floor",))
 
     def full(friction):
-        return Formula(layout, lambda a: {"multipliers": np.stack([NORMAL + 0 * a["t"], friction(a)], axis=-1)})
+        return Formula(
+            layout,
+            lambda a: {
+                "multipliers": np.stack([NORMAL + 0 * a["t"], friction(a)], axis=-1),
+                "x_dot": np.stack([a["v"], (a["push"] + friction(a)) / a["m"]], axis=-1),
+            },
+        )
 
     return RunModel(
         name="block",
