@@ -67,7 +67,7 @@ FLUSH_FOUND = (
 )
 REFUTED = {  # share of the impossible verdicts that are searched against
     "box_on_table": 1.0, "push_button": 1.0, "toggle_switch": 1.0, "magnetic_latch": 1.0,
-    "latch_door": 0.4, "geneva_drive": 0.02, "piano_action_simple": 0.05, "gripper": 0.05,
+    "latch_door": 0.4, "geneva_drive": 0.01, "piano_action_simple": 0.02, "gripper": 0.05,
 }  # fmt: skip
 LAGS = {
     "fsm_dyn": 1, "name": "lags", "coordinates": {"y": "m", "x": {"unit": "m", "range": ["-1 m", "-0.05 m"]}},

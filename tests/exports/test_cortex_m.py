@@ -128,7 +128,7 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("core", ["m7", "m4"])
+@pytest.mark.parametrize("core", ["m7", pytest.param("m4", marks=pytest.mark.long)])
 def test_sums_in_software_have_another_last_bit(core, tmp_path):
     """The cause of other bits on a Cortex-M4F; exact sums are from rational numbers."""
     need("arm-none-eabi-gcc", "qemu-system-arm", "make")

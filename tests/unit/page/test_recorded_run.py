@@ -80,9 +80,7 @@ def test_a_run_is_shown_at_its_rows(cart):
         width = 2 + len(payload["quantities"])
         quantities = dict(zip((q["name"] for q in payload["quantities"]), frame[-width + 2 :], strict=True))
         assert quantities["u1"] == cart["u1"][row]
-        assert quantities["total energy"] == pytest.approx(
-            cart["energy.kinetic"][row] + cart["energy.potential"][row]
-        )
+        assert quantities["total energy"] == pytest.approx(cart["energy.kinetic"][row] + cart["energy.potential"][row])
         guards = int(frame[9])
         picture = payload["picture"]
         head = HEAD + 6 * len(picture["shapes"]) + 2 * picture["anchors"]
