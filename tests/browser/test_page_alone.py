@@ -7,7 +7,7 @@ from tests.browser.conftest import Page
 
 pytestmark = pytest.mark.browser
 
-MOST_BYTES = 1_500_000
+MOST_BYTES = 1_700_000
 READ = "[...document.querySelectorAll('#entries .cause')].map((item) => item.textContent)"
 
 
