@@ -13,7 +13,7 @@ import pytest
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import force_dimension
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG
-from tests.devices.makers.emulated_library import HERE, Device, build, stubs, until
+from tests.devices.makers.emulated_library import HERE, build, stubs, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the emulated library is an ELF file")
 PACKAGE = "forcedimension_core"
@@ -26,21 +26,6 @@ def library(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sdk")
     rest = stubs(PACKAGE, r"_libd[rh]d\.(d[rh]d[A-Za-z0-9_]+)", "emulated_dhd.c", folder / "stubs.c")
     return build("emulated_dhd.c", folder / "lib" / "release" / "lin-x86_64-gcc" / "libdrd.so.3.16.0", rest)
-
-
-@pytest.fixture
-def device(tmp_path, monkeypatch):
-    """Return a function that starts an emulated device."""
-    monkeypatch.setenv("FSM_EMULATED_DEVICE", str(tmp_path / "memory"))
-    started = []
-
-    def start(**options):
-        started.append(Device(tmp_path / "memory", **options))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
 
 
 def opened(library, **options):

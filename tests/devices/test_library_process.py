@@ -16,7 +16,7 @@ from fsm_dyn.devices import force_dimension, touch
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
-from tests.devices.makers.emulated_library import Device, build, until
+from tests.devices.makers.emulated_library import build, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the emulated library is an ELF file")
 SOURCES = {"force_dimension": "emulated_dhd.c", "touch": "emulated_hd.c"}
@@ -29,21 +29,6 @@ HAND = {"stiffness": 300.0, "damping": 10.0}
 def libraries(tmp_path_factory):
     folder = tmp_path_factory.mktemp("libraries")
     return {name: str(build(source, folder / f"{name}.so")) for name, source in SOURCES.items()}
-
-
-@pytest.fixture
-def device(tmp_path, monkeypatch):
-    """Return a function that starts an emulated device."""
-    monkeypatch.setenv("FSM_EMULATED_DEVICE", str(tmp_path / "memory"))
-    started = []
-
-    def start(**options):
-        started.append(Device(tmp_path / "memory", **options))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
 
 
 def library_process(library):

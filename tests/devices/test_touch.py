@@ -20,7 +20,7 @@ from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import UNSTOPPED_FORCE_FRACTION
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
-from tests.devices.makers.emulated_library import HERE, Device, build, until
+from tests.devices.makers.emulated_library import HERE, build, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the emulated library is an ELF file")
 STIFFNESS, HAND, TARGET = 10.0, 10.0, (0.03, -0.02, 0.01)
@@ -30,21 +30,6 @@ STIFFNESS, HAND, TARGET = 10.0, 10.0, (0.03, -0.02, 0.01)
 def library(tmp_path_factory):
     """Return the emulated library; it has the functions that the binding looks up when it calls them."""
     return build("emulated_hd.c", tmp_path_factory.mktemp("hd") / "libHD.so")
-
-
-@pytest.fixture
-def device(tmp_path, monkeypatch):
-    """Return a function that starts an emulated device."""
-    monkeypatch.setenv("FSM_EMULATED_DEVICE", str(tmp_path / "memory"))
-    started = []
-
-    def start(**options):
-        started.append(Device(tmp_path / "memory", **options))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
 
 
 @pytest.fixture
