@@ -654,20 +654,30 @@ def loads_command(
     initial: Initial = None,
     as_json: Json = False,
 ) -> None:
-    """List the largest force, torque and impulse in every connection: time, mode and cause."""
+    """List the largest force, torque and impulse in every connection, and the contact times of compliant contacts."""
     given = _of_model(until, scenario, set_, input_, initial)
     # NumPy takes a moment to import.
+    from fsm_dyn.run.contact_periods import periods_table
     from fsm_dyn.run.pin_peaks import loads_table
 
     trajectory = _trajectory(run, None, given, as_json)
-    peaks, pins = trajectory.peak_loads(), trajectory.pins
+    peaks, pins, periods = trajectory.peak_loads(), trajectory.pins, trajectory.contact_periods
     shared = [name for name, pin in pins.items() if not pin.determined.all()]
     if as_json:
         print_json(
-            {"loads": [asdict(item) for item in peaks], "without_place": pins.without_place, "indeterminate": shared}
+            {
+                "loads": [asdict(item) for item in peaks],
+                "contact_periods": [asdict(item) for item in periods],
+                "without_place": pins.without_place,
+                "indeterminate": shared,
+            }
         )
         return
     typer.echo(loads_table(peaks))
+    if periods:
+        hardest = {period.name: period for period in sorted(periods, key=lambda period: period.peak)}
+        typer.echo(f"\nhardest compressions of compliant contacts, of {len(periods)}:\n")
+        typer.echo(periods_table(list(hardest.values())[::-1]))
     if shared:
         typer.echo(f"\nshared among redundant supports, not determined: {', '.join(shared)}")
     if pins.without_place:

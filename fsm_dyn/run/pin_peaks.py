@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 UNITS: Final = {"force": "N", "torque": "N*m", "impulse": "N*s"}
 _HEADINGS: Final = ("connection", "kind", "quantity", "peak", "unit", "time, s", "mode", "since")
-_SMALL: Final = 1e-9  # part of the largest load of the run below which one is left out
+_SMALL: Final = 1e-9  # part of the largest load of the run below which one is rounding
+_SMALL_IN_UNITS: Final = 1e-12  # the same, of the force in the mechanism's own units
 
 
 class LoadedRun(Protocol):
@@ -91,13 +92,23 @@ def peak_loads(run: LoadedRun) -> tuple[PeakLoad, ...]:
     Returns
     -------
     tuple of PeakLoad
-        Without zeros.
+        Without zeros, to the rounding of the model's forces.
     """
     found = [*_of_motion(run), *_of_impacts(run)]
-    largest = {quantity: max((p.value for p in found if p.quantity == quantity), default=0.0) for quantity in UNITS}
-    kept = [item for item in found if item.value > _SMALL * largest[item.quantity]]
+    zero = _zeros(run, found)
+    kept = [item for item in found if item.value > zero[item.quantity]]
     order = list(UNITS)
     return tuple(sorted(kept, key=lambda item: (order.index(item.quantity), -item.value)))
+
+
+def _zeros(run: LoadedRun, found: Sequence[PeakLoad]) -> dict[str, float]:
+    """Return the value of each quantity below which it is rounding: torques are forces times the mechanism's length."""
+    largest = {quantity: max((p.value for p in found if p.quantity == quantity), default=0.0) for quantity in UNITS}
+    scales = run.pins.scales
+    unit = _SMALL_IN_UNITS * scales.mass * scales.length / scales.time**2
+    force = max(_SMALL * max(largest["force"], largest["torque"] / scales.length), unit)
+    impulse = max(_SMALL * largest["impulse"], unit * scales.time)
+    return {"force": force, "torque": force * scales.length, "impulse": impulse}
 
 
 def _of_motion(run: LoadedRun) -> Iterator[PeakLoad]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import InputError, UnknownColumnError, did_you_mean
+from fsm_dyn.language.scales import SI, Scales
 from fsm_dyn.programs.kernels import ObjectCache, sources_of
 from fsm_dyn.programs.pin_programs import FORMAT, PinInfo, PinPrograms
 from fsm_dyn.run.tolerances import numerics_of
@@ -282,7 +283,7 @@ class Pins(Mapping[str, "Pin"]):
         samples = self.samples
         x = np.hstack([part[chosen] for part in (samples.x, samples.u_dot, samples.multiplier_table)])
         known = self.programs.kernel.rows(samples.t[chosen], x, samples.context[chosen])["wrench"]
-        by_length = np.repeat([1.0, 1.0 / self._length], 3)
+        by_length = np.repeat([1.0, 1.0 / self.scales.length], 3)
         added = np.zeros((len(chosen), len(rows)))
         for k, free, moved, _ in self._exchanges(chosen, rows):
             effect = (moved * by_length).reshape(len(free), -1).T
@@ -290,13 +291,14 @@ class Pins(Mapping[str, "Pin"]):
             added[k] = size @ free
         return added
 
-    @property
-    def _length(self) -> float:
+    @cached_property
+    def scales(self) -> Scales:
+        """Length (m), mass (kg) and time (s) of the mechanism's own units."""
         model = self.samples.model
         numerics = model.numerics
         if numerics is None and model.automaton is not None:
             numerics = numerics_of(model.automaton, model.values)
-        return 1.0 if numerics is None else numerics.tolerances.scales.length
+        return SI if numerics is None else numerics.tolerances.scales
 
 
 class Pin:

@@ -19,6 +19,7 @@ from fsm_dyn.draw.timeline import timeline_svg
 from fsm_dyn.draw.visit_graph import visit_graph_svg
 from fsm_dyn.run import run_files as data_sets
 from fsm_dyn.run.causes import Happening
+from fsm_dyn.run.contact_periods import ContactPeriod, contact_periods
 from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
 from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
@@ -352,6 +353,11 @@ class Trajectory:
     def peak_loads(self) -> tuple[PeakLoad, ...]:
         """Return the largest force, torque and impulse in every connection, with time, mode and cause."""
         return peak_loads(self)
+
+    @cached_property
+    def contact_periods(self) -> tuple[ContactPeriod, ...]:
+        """Every compression of a compliant contact with contact time, impulse, largest and mean force, in order."""
+        return contact_periods(self.rows, self.record.starts, self.run.between)
 
     @cached_property
     def wear(self) -> Mapping[str, PinWear]:
