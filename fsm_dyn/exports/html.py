@@ -61,7 +61,7 @@ def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict
     data = {
         "model": _payload(encoder, run, states, own_ports),
         "machine": machine_lengths(run, model, [run.automaton.geometry]),
-        "kernels": {"report": model.report, "geometry": model.extra[0]},
+        "kernels": {"report": model.report, "pins": model.pins, "geometry": model.extra[0]},
         "outputs": {
             "points": _span(run.automaton.geometry.slices["points"]),
             "frames": _span(run.automaton.geometry.slices["frames"]),
@@ -94,10 +94,11 @@ def _span(part: slice) -> list[int]:
 def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Program]) -> dict[str, float]:
     """Return the address of a model and the lengths of its arrays, for ``machine.js``."""
     layout, automaton = run.automaton.terms.layout, run.automaton
-    programs = [*further, automaton.report, *(full for _, full in run.programs)]
+    programs = [*further, *([run.pins] if run.pins else []), automaton.report, *(full for _, full in run.programs)]
     return {
         "n_q": len(layout.q), "n_u": len(layout.u), "n_x": layout.n_x, "n_c": layout.n_c, "n_p": len(layout.p),
         "n_w": len(layout.w), "n_rows": len(automaton.rows), "n_contacts": len(automaton.contacts),
+        "n_arguments": layout.n_x if run.pins is None else run.pins.layout.n_x,
         "n_out": max(program.size for program in programs) + 2 * most_guards(automaton, run.tables),
         "n_modes": len(run.programs),
         "model": model.model, "end": model.end,

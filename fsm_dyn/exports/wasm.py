@@ -147,8 +147,8 @@ class WasmModel:
         Address after the data; the caller's memory may begin there.
     kernels : int
         Number of table entries used from ``TABLE_BEGIN`` on.
-    report, extra : int, sequence of int
-        Table indices of the report, and of further programs.
+    report, pins, extra : int, int, sequence of int
+        Table indices of the report, of the outputs of connections (0 without any), and of further programs.
     """
 
     module: bytes
@@ -156,6 +156,7 @@ class WasmModel:
     end: int
     kernels: int
     report: int
+    pins: int
     extra: Sequence[int]
 
 
@@ -180,6 +181,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
     spare = image.put(_spare(image, run, kernel)) if run.spare else 0
     resets = [0 if program is None else kernel("reset", program) for program in run.automaton.resets]
     report = kernel("report", run.automaton.report)
+    pins = 0 if run.pins is None else kernel("pins", run.pins)
     outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
     schedule, method = schedule_fields(run.inputs, image, kernel), method_fields(run.options.method, image)
     integer = image.integer
@@ -203,11 +205,13 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 pointer(spare),
                 integer(int(reads_time(run))),
                 *(image.array(name, values) for name, values in parameter_limits(run).items()),
+                pointer(pins),
+                integer(len(run.pin_outputs)),
             ]
         )
     )
     extra = [kernel("further", program) for program in further]
-    return WasmModel(_module(image, bodies), model, image.end, len(bodies), report, extra)
+    return WasmModel(_module(image, bodies), model, image.end, len(bodies), report, pins, extra)
 
 
 def for_page_memory(run: ExportedRun) -> ExportedRun:

@@ -12,13 +12,13 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import ADVANCED, FIXED, INCOMPLETE_COLUMN, TickColumns
+from fsm_dyn.live.tick_samples import parameter_changes
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.run.energy import energy_balance, is_open
 from fsm_dyn.run.record import RunModel, run_model
 from fsm_dyn.run.samples import Samples, kernel_context
 
 _TICK, _TIME, _MODE, _TRANSITIONS = (FIXED.index(name) for name in ("tick", "t", "mode", "transitions"))
-_HARMLESS: Final = frozenset({"run", "pause", "step"})  # commands that change neither state nor laws
 _LEAST: Final = 20  # ticks below which nothing is claimed
 _RETAKEN: Final = 400  # ticks with the largest residuals, repeated with steps shorter by this factor
 _SHORTER: Final = 16
@@ -96,7 +96,7 @@ def energy_warnings(
     -------
     tuple of str
     """
-    parameters, since = _parameters(graph, events)
+    since, parameters = parameter_changes(graph, events)[-1]
     rows = rows[rows[:, _TICK] >= since]
     first = np.flatnonzero(_followed(columns, rows))
     if len(first) < _LEAST or not np.isfinite(rows).all():
@@ -147,25 +147,6 @@ def _retaken(ticks: _Ticks, chosen: IntArray) -> FloatArray:
     again = Samples(ends.model, ends.t, x, ends.mode, ends.context)
     found: FloatArray = ends.kinetic_energy + ends.potential_energy - again.kinetic_energy - again.potential_energy
     return found
-
-
-def _parameters(graph: ModeGraph, events: Sequence[Mapping[str, Any]]) -> tuple[FloatArray, float]:
-    """Return the parameters (n_p,) at the end of a run, and the tick since which nothing was changed from outside."""
-    names, parameters = graph.automaton.terms.layout.p, graph.parameters.copy()
-    waiting: dict[str, float] = {}
-    structural: set[str] = set()
-    since = -np.inf
-    for event in events:
-        if event.get("event") == "pending_reset":
-            structural |= set(event["parameters"])
-        if event.get("event") != "command_done" or event["command"]["do"] in _HARMLESS:
-            continue
-        since = float(event["tick"])
-        waiting.update(event["command"]["values"] if event["command"]["do"] == "set" else {})
-        due = set(waiting) if event["command"]["do"] == "reset" else set(waiting) - structural
-        for name in due:
-            parameters[names.index(name)] = float(waiting.pop(name))
-    return parameters, since
 
 
 def _followed(columns: TickColumns, rows: FloatArray) -> BoolArray:

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Final, NotRequired, TypedDict
+from typing import IO, TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import LiveHeader, RecordColumn, TickState, WatchdogAction
+
+if TYPE_CHECKING:
+    from fsm_dyn.run.samples import Samples
 
 # -- Owner heartbeat -----------------------------------------------------------------------------------------
 #
@@ -248,6 +251,21 @@ class LiveSession:
         self._listen()  # the event of a mode precedes its first row
         self._report_lost("rows", lost)
         return rows, following
+
+    def samples(self, since: int = 0) -> tuple[Samples, int]:
+        """Return rows as of :meth:`rows` as samples, and the number to ask from next.
+
+        They give what a row determines: ``multipliers``, ``outputs``, energies, ``pins`` with the forces in all
+        connections. It is computed here when asked for; a tick does no more for it. Equations of connections are
+        derived at their first use.
+        """
+        # loaded on request: no tick waits for it
+        from fsm_dyn.live.tick_samples import samples_of_rows
+
+        rows, following = self.rows(since)
+        return samples_of_rows(
+            self.graph, self._stepper.executable, self.columns, rows, lambda tick: self.modes_at(tick)[1], self._told
+        ), following
 
     def _report_lost(self, what: str, count: int) -> None:
         """Report requested data no longer in its ring as an event."""

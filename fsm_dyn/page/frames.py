@@ -15,14 +15,17 @@ from fsm_dyn.derive.unconstrained_system import shared_name
 from fsm_dyn.draw.svg import mode_colours
 from fsm_dyn.language.contacts import SurfaceContact
 from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.pins import listed_outputs
 from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.ports import PortHandles
 from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.page.scene_drawing import Picture, find_grounds, find_solids
+from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.contact_forces import ContactLocation, Forces
 from fsm_dyn.run.input_pushes import InputPushes
+from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN
 from fsm_dyn.runtime.abi import Event
@@ -43,7 +46,7 @@ class Quantities:
     """Quantities of a coupled graph.
 
     Order: coordinates and speeds, inputs without a coupler, forces of constraints and contacts, outputs, memory,
-    energies (kinetic, potential, total), couplers' forces.
+    energies (kinetic, potential, total), couplers' forces, listed outputs of connections.
     """
 
     def __init__(self, graph: ModeGraph, evaluator: RowEvaluator, locations: tuple[ContactLocation, ...]) -> None:
@@ -81,8 +84,21 @@ class Quantities:
             *(Quantity(name, units.get(name, ""), "memory") for name in layout.memory),
             *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
             *(Quantity(f"{axis.name} pull", "N·m" if axis.is_rotational else "N", "hand") for axis in axes),
+            *self._of_connections(graph),
         )
         self._evaluator = evaluator
+
+    def _of_connections(self, graph: ModeGraph) -> list[Quantity]:
+        """Return the outputs of connections that the model lists, and compile their program."""
+        automaton = graph.automaton
+        columns = [column for _, column in listed_outputs(automaton.mechanism.pins)]
+        self._pins: Kernel | None = None
+        if not columns:
+            return []
+        programs = pin_programs(automaton.mechanism, [(row.name, row.role) for row in automaton.rows])
+        self._pins = compile_programs([programs.outputs(columns)])[0]
+        units = [programs.unit(column).replace(" ", "·") for column in columns]
+        return [Quantity(column, unit, "connections") for column, unit in zip(columns, units, strict=True)]
 
     @property
     def row_places(self) -> dict[int, int]:
@@ -96,12 +112,15 @@ class Quantities:
         return {
             "state": self._state, "inputs": self._inputs, "rows": self._rows, "outputs": self._outputs,
             "memory": list(range(self._evaluator.layout.n_c))[self._evaluator.layout.memory_slice],
-            "pulls": self._pulls,
+            "pulls": self._pulls, "pins": [] if self._pins is None else list(range(self._pins.program.size)),
         }  # fmt: skip
 
-    def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
+    def values(self, x: Floats, c: Floats, x_dot: Floats, multipliers: Floats) -> Floats:
         """Return the values at one state, in the order of ``all``."""
-        layout = self._evaluator.layout
+        layout, pins = self._evaluator.layout, np.zeros(0)
+        if self._pins is not None:
+            arguments = np.concatenate([x, x_dot[layout.u_slice], multipliers])
+            pins = self._pins.outputs(0.0, arguments, c)["outputs"]
         report = self._evaluator.report.outputs(0.0, x, c)
         outputs = report["outputs"]
         kinetic, potential = float(report["kinetic_energy"]), float(report["potential_energy"])
@@ -114,6 +133,7 @@ class Quantities:
                 c[layout.memory_slice],
                 [kinetic, potential, kinetic + potential],
                 outputs[self._pulls],
+                pins,
             ]
         )
 
@@ -394,4 +414,4 @@ class FrameEncoder:
         """Return the values of all quantities at one state."""
         with np.errstate(all="ignore"):
             _, full = self.evaluator.full(states, x, c)
-            return self.quantities.values(x, c, full["multipliers"])
+            return self.quantities.values(x, c, full["x_dot"], full["multipliers"])

@@ -122,6 +122,12 @@ class PinPrograms:
             found.append(_quantity(wrench, quantity, nodes["freedom"][own[0]] if own else ()))
         return Program.from_nodes(self.program.layout, {"outputs": found})
 
+    def unit(self, column: str) -> str:
+        """Return the unit of a column, ``pin.<name>.<quantity>``; the drive of a guide is a force."""
+        name, quantity = column.removeprefix("pin.").rsplit(".", 1)
+        slides = any(pin.name == name and pin.kind == "guide" for pin in self.pins)
+        return "N" if quantity.startswith("force") or (quantity == "drive" and slides) else "N m"
+
     def to_bytes(self) -> bytes:
         """Return the stored form."""
         return encode(

@@ -1,10 +1,22 @@
 """Forces in connections as outputs of exports."""
 
+import base64
+import json
+import shutil
+import subprocess
+
 import fmpy
 import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.exports.export import prepared
+from fsm_dyn.exports.html import page_data
+from fsm_dyn.exports.wasm_build import BINARY
+from fsm_dyn.live.tick import TickColumns
+from fsm_dyn.page.broadcast import plain
+from fsm_dyn.page.frames import FrameEncoder
+from fsm_dyn.page.report import bundled
 from tests.exports.building import built, printed, quick_units
 from tests.exports.importer import Importer
 from tests.physics.test_pin_entries import shipped
@@ -50,3 +62,40 @@ def test_outputs_of_a_unit_with_their_derivatives(crank, tmp_path, monkeypatch):
     values(x)
     found = it.getDirectionalDerivative(unknowns, states, along.tolist())
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+
+
+# The quantities of a page after a run, from its kernels.
+QUANTITIES = """
+const { data, runtime, model } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const { Machine } = module_machine, { MachineFrames } = module_machine_frames;
+const bytes = (text) => Buffer.from(text, "base64");
+const machine = new Machine(data.machine, bytes(runtime), bytes(model)), frames = new MachineFrames(data, machine);
+machine.advance(data.machine.until);
+const report = frames.report();
+const found = frames.values(frames.full(), report, report.subarray(...frames.outputs.outputs));
+console.log(JSON.stringify({ names: data.model.quantities.map(({ name }) => name), found: Array.from(found) }));
+"""
+
+
+def test_quantities_of_a_page_are_those_of_the_run(crank):
+    """In the page of a model by its kernels, and on the live page by the encoder of display frames."""
+    if not shutil.which("node"):
+        pytest.skip("no node")
+    data, module = page_data(prepared(crank), crank, own_ports=False)
+    whole = {"data": data, "runtime": base64.b64encode(BINARY.read_bytes()).decode(),
+             "model": base64.b64encode(module).decode()}  # fmt: skip
+    script = bundled("machine") + bundled("machine_frames") + QUANTITIES
+    done = subprocess.run(["node", "-e", script], input=json.dumps(plain(whole)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert len(told["names"]) == len(told["found"])
+    values, run = dict(zip(told["names"], told["found"], strict=True)), fsm_dyn.simulate(crank)
+    np.testing.assert_allclose([values[name] for name in COLUMNS], [run[name][-1] for name in COLUMNS], rtol=1e-11)
+
+    layout = crank.automaton.terms.layout
+    encoder = FrameEncoder(crank, TickColumns(layout.w, layout.x, 0, ()), run.rows.x[0], run.rows.context[0])
+    units = {quantity.name: quantity.unit for quantity in encoder.quantities.all}
+    assert [units[name] for name in COLUMNS] == ["N", "N", "N·m", "N·m"]
+    for k in (0, len(run) // 2):
+        shown = dict(zip(units, encoder.values((), run.rows.x[k], run.rows.context[k]), strict=True))
+        np.testing.assert_allclose([shown[name] for name in COLUMNS], [run[name][k] for name in COLUMNS], rtol=1e-11)

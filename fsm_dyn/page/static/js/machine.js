@@ -16,7 +16,7 @@ export class Machine {
     this.free = about.end;
     this.at = this.take(about.bytes);
     this.logAt = this.take(8 * (LOG_HEAD + MOST * (RECORD_HEAD + MAX_FIRED * GUARD_WIDTH + about.n_rows + 2 * about.n_u)));
-    this.xAt = this.take(8 * about.n_x);
+    this.xAt = this.take(8 * about.n_arguments);
     this.cAt = this.take(8 * about.n_c);
     this.inputsAt = this.take(8 * about.n_w);
     this.outAt = this.take(8 * about.n_out);
@@ -110,11 +110,11 @@ export class Machine {
     return this.numbers(this.outAt, count);
   }
 
-  // Evaluate a kernel at the present state, or at another; the result is valid until the next call.
+  // Evaluate a kernel at the present state, or with other arguments; the result is valid until the next call.
   evaluate(kernel, count, x) {
     let place = this.runtime.fsm_machine_state(this.at);
     if (x) {
-      this.numbers(this.xAt, this.about.n_x).set(x);
+      this.numbers(this.xAt, x.length).set(x);
       place = this.xAt;
     }
     this.table.get(kernel)(this.time, place, this.runtime.fsm_machine_context(this.at), this.outAt);

@@ -92,19 +92,20 @@ export class MachineFrames {
   }
 
   values(full, report, outputs) {
-    const { state, inputs, rows, outputs: own, memory, pulls } = this.sources, { x, c, about } = this.machine;
+    const { state, inputs, rows, outputs: own, memory, pulls, pins } = this.sources, { x, c, about } = this.machine;
     const kinetic = report[this.outputs.kinetic_energy[0]], potential = report[this.outputs.potential_energy[0]];
     return [
       ...state.map((i) => x[i]), ...inputs.map((i) => c[about.n_p + i]), ...rows.map((i) => full.multipliers[i]), ...own.map((i) => outputs[i]),
       ...memory.map((i) => c[i]), kinetic, potential, kinetic + potential, ...pulls.map((i) => outputs[i]),
+      ...(pins.length ? this.machine.evaluate(this.kernels.pins, pins.length, [...x, ...full.rates, ...full.multipliers]) : []),
     ];
   }
 
-  // Guards, slopes and multipliers of the present mode.
+  // Rates of the speeds, guards, slopes and multipliers of the present mode.
   full() {
     const { machine, guard_counts: counts } = this, { n_x, n_u, n_rows } = machine.about, mode = machine.mode, n = counts[mode];
-    const out = machine.evaluateMode(n_x + n_u + 1 + 2 * n + n_rows).slice(n_x + n_u + 1);
-    return { guards: out.subarray(0, n), slopes: out.subarray(n, 2 * n), multipliers: out.subarray(2 * n) };
+    const all = machine.evaluateMode(n_x + n_u + 1 + 2 * n + n_rows).slice(), out = all.subarray(n_x + n_u + 1);
+    return { rates: all.subarray(n_x - n_u, n_x), guards: out.subarray(0, n), slopes: out.subarray(n, 2 * n), multipliers: out.subarray(2 * n) };
   }
 
   // A frame; `head`: number of the run, tick, phase, fault, transitions; gripped: engagement of a handle.
