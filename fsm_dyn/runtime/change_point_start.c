@@ -73,20 +73,12 @@ FSM_LOCAL enum fsm_status fsm_change_chart(const struct fsm_run *run, int64_t ot
     return FSM_CONTINUE;
 }
 
-/* Whether other limits than those of the chart limit shared forces by the end of the trial step, at `t_end` (s).
-
-   `work->full_mid` is overwritten. */
-FSM_LOCAL bool fsm_limits_change(const struct fsm_run *run, double t_end)
+/* Whether other limits than those of the chart limit shared forces at the end of the trial step, in the workspace. */
+FSM_LOCAL bool fsm_limits_change(const struct fsm_run *run)
 {
-    const struct fsm_tables *tables = run->tables;
-    struct fsm_work *work = run->work;
     int64_t mode = run->state->counters->mode;
-    if ((tables->mode_flags.at[mode] & FSM_MODE_REPEATS) == 0 || !(run->state->clock->pivot > 0.0)) {
-        return false;
-    }
-    fsm_update_inputs(run->inputs, t_end, run->state->counters->segment, work->x_end, run->state->c);
-    tables->mode_full.at[mode](t_end, work->x_end.at, run->state->c.at, work->full_mid.at);
-    return work->full_mid.at[work->x_end.n + tables->sizes->n_u] <= 0.0;
+    bool shared = (run->tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0 && run->state->clock->pivot > 0.0;
+    return shared && run->work->full_end.at[run->work->x_end.n + run->tables->sizes->n_u] <= 0.0;
 }
 
 /* Whether `guard` is a limit of shared forces, at a state in which others than those of the chart limit them. */

@@ -601,7 +601,7 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
         if (!trial.accepted) {
             continue;
         }
-        if (trial.h > run->tables->tolerances->coincidence && fsm_limits_change(run, trial.t_end)) {
+        if (trial.h > run->tables->tolerances->coincidence && fsm_limits_change(run)) {
             reject(run, &trial, 0.5);
             continue;
         }
