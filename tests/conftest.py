@@ -22,6 +22,22 @@ def interruptible():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONG_CASES = Path(__file__).parent / "long_cases.txt"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark the cases of `long_cases.txt`; where all tests are collected, refuse a line that names none of them."""
+    lines = LONG_CASES.read_text(encoding="utf-8").splitlines()
+    wanted = {line.split(None, 1)[1] for line in lines if not line.startswith("#")}
+    found = [item for item in items if item.nodeid in wanted]
+    for item in found:
+        item.add_marker(pytest.mark.long)
+    missing = wanted - {item.nodeid for item in found}
+    if missing and config.option.markexpr == "long" and config.args == ["tests"]:
+        raise pytest.UsageError(f"{LONG_CASES} names tests that do not exist: {sorted(missing)}")
+
+
 @pytest.fixture
 def picture_size():
     """Return a function that gives width and height of a PNG in pixels, read from its header."""

@@ -6,14 +6,15 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
 import pytest
 
 import fsm_dyn
+from tests.source_trees import PACKAGE, modules, nodes
 
-PACKAGE = Path(fsm_dyn.__file__).parent
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
@@ -40,10 +41,6 @@ RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 SYMPY_AT_HOME = "derive"
 
 
-def modules():
-    return sorted(PACKAGE.rglob("*.py"))
-
-
 def dotted(path):
     parts = ["fsm_dyn", *path.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -52,10 +49,11 @@ def dotted(path):
 KNOWN = {dotted(path) for path in modules()}
 
 
+@cache
 def imports(path):
     """Every module imported anywhere in a file: in functions and for annotations too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -207,8 +205,7 @@ def test_nothing_executes_text():
     """No eval, exec, pickle or parser of SymPy's on whatever a user wrote."""
     against = []
     for path in modules():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        names = {x.func.id for x in ast.walk(tree) if isinstance(x, ast.Call) and isinstance(x.func, ast.Name)}
+        names = {x.func.id for x in nodes(path) if isinstance(x, ast.Call) and isinstance(x.func, ast.Name)}
         bad = names & {"eval", "exec", "compile", "__import__", "sympify", "parse_expr"}
         bad |= {module.split(".")[0] for module in imports(path)} & {"pickle", "shelve", "marshal", "dill"}
         against += [f"{dotted(path)}: {name}" for name in bad]
@@ -244,7 +241,7 @@ FILES = {".yaml", ".json", ".mcap", ".c", ".h"}
 
 def names_taken_apart(path):
     """Lines that look at what a name ends with, or at its parts between underscores."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             wanted, given = node.func.attr, [n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)]
             texts = [text for text in given if isinstance(text, str)]
@@ -274,8 +271,7 @@ def test_tests_import_each_other_through_packages():
 
 def test_no_name_of_a_class_is_defined_twice():
     """Every driver of a device has a class ``Driver``, as the contract of drivers demands."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules()]
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for path in modules() for node in nodes(path) if isinstance(node, ast.ClassDef))
     assert names.pop("Driver") > 1
     assert {name for name, count in names.items() if count > 1} == set()
 
@@ -291,7 +287,7 @@ def test_functions_and_files_stay_short():
     for path in modules():
         text = path.read_text(encoding="utf-8")
         assert text.count("\n") <= LONGER.get(path.name, MOST_LINES), dotted(path)
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes(path):
             if isinstance(node, functions):
                 count = sum(isinstance(each, ast.stmt) for each in ast.walk(node)) - 1
                 assert count <= MOST_STATEMENTS, f"{dotted(path)}.{node.name}: {count} statements"

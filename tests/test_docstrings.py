@@ -3,14 +3,12 @@
 import ast
 import inspect
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 import fsm_dyn
-
-PACKAGE = Path(fsm_dyn.__file__).parent
+from tests.source_trees import PACKAGE, tree
 
 #: What a driver, a law, a method and an exporter are made of.
 EXTENDED = ("language/contact_law.py", "live/driver_protocol.py", "run/integrators.py", "exports/export.py")
@@ -18,11 +16,6 @@ EXTENDED = ("language/contact_law.py", "live/driver_protocol.py", "run/integrato
 ELSEWHERE = re.compile(r"(are|is) (those|that) of\s+(:\w+:)?`")  # a docstring may refer to that of another function
 ARRAY = re.compile(r"\b(Array|FloatArray|Floats|NDArray|ndarray)\b")
 UNDOCUMENTED = {"self", "cls", "_"}
-
-
-@cache
-def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def sections(text):

@@ -3,15 +3,12 @@
 import ast
 import builtins
 import re
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 
-import fsm_dyn
 from fsm_dyn.language.schema import json_schema
 from fsm_dyn.runtime.abi import STATUS_TEXTS, Status
+from tests.source_trees import PACKAGE, modules, nodes, tree
 
-PACKAGE = Path(fsm_dyn.__file__).parent
 TYPED = re.compile(r"^[\w*, .`]+ : (.*)")
 SECTION = re.compile(r"(Parameters|Attributes|Other Parameters|Returns|Yields|Raises|Warns|Notes|See Also|Examples)")
 ROLE = re.compile(r":(?:class|exc):`~?(?:[\w.]*\.)?([A-Z]\w*)`")
@@ -19,21 +16,16 @@ ROLE = re.compile(r":(?:class|exc):`~?(?:[\w.]*\.)?([A-Z]\w*)`")
 ELSEWHERE = {"Symbol"}
 
 
-@cache
-def trees():
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
-
-
 def known_classes():
     """Classes of the package, those that it imports, aliases of types, and Python's own."""
     known = {*dir(builtins), *ELSEWHERE}
-    for tree in trees().values():
-        for node in ast.walk(tree):
+    for path in modules():
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 known.add(node.name)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 known |= {item.asname or item.name for item in node.names}
-        for node in tree.body:
+        for node in tree(path).body:
             targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
             known |= {target.id for target in targets if isinstance(target, ast.Name)}
     return known
@@ -62,8 +54,8 @@ def test_classes_in_docstrings_exist():
     known = known_classes()
     gone = [
         f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 1)}: {name}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
+        for path in modules()
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
         for name in classes_in(ast.get_docstring(node) or "")
         if name not in known
@@ -73,8 +65,8 @@ def test_classes_in_docstrings_exist():
 
 def remedies():
     """Place and text of every remedy: in arguments, after ``remedy:`` in texts, and of statuses."""
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path in modules():
+        for node in nodes(path):
             if isinstance(node, ast.keyword) and node.arg == "remedy":
                 parts = [item.value for item in ast.walk(node.value) if isinstance(item, ast.Constant)]
                 yield (

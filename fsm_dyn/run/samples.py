@@ -503,12 +503,12 @@ class Samples:
     @property
     def modes(self) -> tuple[str, ...]:
         """Name of the mode per row."""
-        return tuple(self.model.modes[i] for i in self.mode)
+        return tuple(map(self.model.modes.__getitem__, self.mode.tolist()))
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Label of the mode of each row; a handover changes the mode, not its label."""
-        return tuple(self.model.labels[i] for i in self.mode)
+        return tuple(map(self.model.labels.__getitem__, self.mode.tolist()))
 
     @cached_property
     def inputs(self) -> Mapping[str, FloatArray]:

@@ -67,7 +67,8 @@ def test_no_more_stack_than_stated(name, real, optimised, tmp_path):
     assert 1000 < used < int(stated.replace(",", ""))
 
 
-@pytest.mark.parametrize("name", ["latch", pytest.param("piano_action", marks=pytest.mark.long)])
+@pytest.mark.long  # the runtime itself is sanitized by `make test-runtime`
+@pytest.mark.parametrize("name", ["latch", "piano_action"])
 def test_nothing_outside_its_memory(name, tmp_path):
     if reason := sanitizers_work():
         pytest.skip(reason)

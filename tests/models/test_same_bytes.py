@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "bytes_of_runs.py"
 ONLINE = {"piano_action_simple", "latch_door", "escapement_anchor", "box_on_table"}  # modes that runs reach first
 STRATEGIES = ("compiled", "auto", "early")
-SHARES = 2  # of the models, one process of the test run each
+SHARES = 4  # of the models; the first is run always, and holds those of all strategies
 
 
 def digests(cache, seed, runs, after):
@@ -30,9 +30,10 @@ def digests(cache, seed, runs, after):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", [pytest.param(k, marks=pytest.mark.long if k else ()) for k in range(SHARES)])
 def test_same_run_same_bytes(tmp_path, share):
-    names = models.names()[share::SHARES]
+    others = [name for name in models.names() if name not in ONLINE]
+    names = others[share::SHARES] + (sorted(ONLINE) if share == 0 else [])
     runs = [(name, strategy) for name in names for strategy in (STRATEGIES if name in ONLINE else ("compiled",))]
     first = digests(tmp_path, 1, runs, "nothing")
     again = digests(tmp_path, 2, runs[::-1], "others")

@@ -176,11 +176,12 @@ def test_rattleback_against_newton_and_euler(bench):
 
     def flow(_, y):
         w, n = y[:3], y[3:]
-        turning = -np.cross(w, n)
+        W = cross_matrix(w)
+        turning = -W @ n
         r, rate = arm(n), arm_rate(n, turning)
         R = cross_matrix(r)
-        right = -np.cross(w, inertia @ w) - m * np.cross(r, np.cross(w, rate) + np.cross(w, np.cross(w, r)))
-        return np.concatenate([np.linalg.solve(inertia - m * R @ R, right - m * g * np.cross(r, n)), turning])
+        right = -W @ inertia @ w - m * R @ (W @ rate + W @ W @ r)
+        return np.concatenate([np.linalg.solve(inertia - m * R @ R, right - m * g * R @ n), turning])
 
     def body(psi_dot, alpha, beta, alpha_dot, beta_dot):
         sa, ca, sb, cb = np.sin(alpha), np.cos(alpha), np.sin(beta), np.cos(beta)

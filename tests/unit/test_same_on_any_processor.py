@@ -17,7 +17,7 @@ def digest(name, **settings):
     run = fsm_dyn.simulate(fsm_dyn.compile(name), 0.1, **settings)
     return hashlib.sha256(run.t.tobytes() + run.q.tobytes() + run.u.tobytes()).hexdigest()
 
-for name in ("four_bar_row", "slider_crank", "piano_action_simple", "ball_chain", "carried_bar"):
+for name in ("four_bar_row", "piano_action_simple", "carried_bar"):
     print(name, digest(name))
 print("callable input", digest("virtual_wall", inputs={"push": lambda t: -math.sin(t)}))
 """
@@ -43,5 +43,5 @@ def test_starts_and_runs_are_the_same_on_any_processor(tmp_path):
     assert set(codes) <= {0, -signal.SIGILL}  # a processor may lack the instructions of a choice
     found = [text for text, code in zip(texts, codes, strict=True) if code == 0]
     assert len(found) >= 2
-    assert found[0].count("\n") == 6
+    assert found[0].count("\n") == 4
     assert len(set(found)) == 1, found

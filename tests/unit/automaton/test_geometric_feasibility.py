@@ -103,7 +103,11 @@ def test_what_depends_on_differences_of_coordinates_is_decided():
     for side in ("left", "right"):
         assert verdict[(f"{side}_grip_start_face", f"{side}_grip_end_face"), (True, True)] == "impossible"
     assert found.undecided == 0
-    # the block is 60 mm high; a pad of 70 mm holds both ends
+
+
+@pytest.mark.long
+def test_a_pad_longer_than_the_side_may_reach_both_ends():
+    """The block is 60 mm high, the pad 70 mm."""
     _, longer = assess("gripper", left_length=0.07)
     verdict = {(item.contacts, item.closed): item.verdict for item in longer.verdicts}
     assert verdict[("left_grip_start_face", "left_grip_end_face"), (True, True)] == "possible"

@@ -85,9 +85,9 @@ def test_a_grid_prints_verdicts_and_sequences_and_writes_their_figures(tmp_path)
 
 
 def test_a_full_disk_stops_a_study_and_the_same_command_continues(tmp_path):
-    """No file may grow beyond 50 kB: first the ledger, then the table of a study whose ledger is complete."""
+    """No file may grow beyond 25 kB: first the ledger, then the table of a study whose ledger is complete."""
     (tmp_path / "drop.yaml").write_text(DROP)
-    command = [sys.executable, "-m", "fsm_dyn", "study", "drop.yaml", "--sample", "sobol", "--runs", "1024"]
+    command = [sys.executable, "-m", "fsm_dyn", "study", "drop.yaml", "--sample", "sobol", "--runs", "512"]
     command += ["--until", "0.5", "--jobs", "1"]
 
     def run(*options, limit=resource.RLIM_INFINITY):
@@ -105,22 +105,22 @@ def test_a_full_disk_stops_a_study_and_the_same_command_continues(tmp_path):
 
     whole = run()
     assert whole[0] == 0, whole
-    code, out, message = run("--ledger", "drop.sqlite", limit=50_000)
+    code, out, message = run("--ledger", "drop.sqlite", limit=25_000)
     assert (code, out) == (1, "")
     assert "failed: the ledger 'drop.sqlite' cannot be used" in message
     assert "make room, or choose another file; what was stored stays, and the same command continues" in message
-    assert 0 < stored() < 1024
+    assert 0 < stored() < 512
     assert run("--ledger", "drop.sqlite")[:2] == whole[:2]
-    code, out, message = run("--ledger", "drop.sqlite", "--out", "out", limit=50_000)
+    code, out, message = run("--ledger", "drop.sqlite", "--out", "out", limit=25_000)
     assert (code, out) == (1, "")
     assert "drop_sample.csv" in message
     assert "File too large" in message
-    assert stored() == 1024
+    assert stored() == 512
     assert [path.name for path in (tmp_path / "out").iterdir()] == []  # no half of a file
     code, out, _ = run("--ledger", "drop.sqlite", "--out", "out")
     assert code == 0
     assert out.startswith(whole[1])
-    assert len((tmp_path / "out" / "drop_sample.csv").read_text().splitlines()) == 1025
+    assert len((tmp_path / "out" / "drop_sample.csv").read_text().splitlines()) == 513
 
 
 def test_a_sample_of_tolerances_gives_the_yield(tmp_path):

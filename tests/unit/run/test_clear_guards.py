@@ -91,13 +91,13 @@ def test_random_scenes_move_bit_for_bit_as_where_every_guard_is_looked_at():
     library = BUILT / "runtime_all_guards.so"
     flags = ["-O1", "-DFSM_CLEAR=FSM_INFINITY"]
     compile_library([FOLDER / "fsm_runtime.c"], library, *flags)
-    fixed, adaptive = {"until": 1.2, "method": "rk4", "step": 2e-3}, {"until": 1.2}
+    fixed, adaptive = {"until": 0.6, "method": "rk4", "step": 2e-3}, {"until": 0.6}
     ways = [{**adaptive, "strategy": "online"}, {**fixed, "strategy": "auto"}]
     scenes = [
         [kind, seed, 3, ways[seed % 2]]
-        for seed, kind in enumerate(("discs", "boxes", "mixed", "balls", "soft", "bricks", "balls", "discs"))
+        for seed, kind in enumerate(("discs", "boxes", "mixed", "balls", "soft", "bricks"))
     ]
     usual, every = runs_of("", scenes), runs_of(str(library), scenes)
     assert usual == every
     assert all(rows > 50 for _, rows, _ in usual)
-    assert sum(transitions for _, _, transitions in usual) > 100
+    assert sum(transitions for _, _, transitions in usual) > 30

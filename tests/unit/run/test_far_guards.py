@@ -93,10 +93,9 @@ def test_random_scenes_move_bit_for_bit_as_where_no_guard_is_left_out():
     scenes = [
         ["discs", 3, 9, fixed],
         ["discs", 4, 10, {"until": 0.15, "strategy": "auto", "max_step": 2e-3}],
-        ["soft", 5, 9, fixed],
         ["balls", 6, 9, {**fixed, "until": 0.2}],
     ]
     usual, whole = runs_of("", scenes), runs_of(str(library), scenes)
     assert usual == whole
     assert all(rows > 50 for _, rows, _ in usual)
-    assert sum(transitions for _, _, transitions in usual) > 20
+    assert sum(transitions for _, _, transitions in usual) > 10

@@ -2,25 +2,23 @@
 
 import ast
 import itertools
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-import fsm_dyn
 from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.laws import LAWS
 from fsm_dyn.run import tables as tb
 from fsm_dyn.runtime.abi import ContactFlag
+from tests.source_trees import PACKAGE, modules, nodes
 
-PACKAGE = Path(fsm_dyn.__file__).parent
 NAMES = {law.name for law in LAWS}
 TRAITS = ("frictional", "sticks_always", "in_space", "bounded_face", "lossy", "outlined")
 
 
-def kinds_compared(tree):
+def kinds_compared(path):
     """Names of laws in comparisons and look-ups of an attribute `kind`."""
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
         elif isinstance(node, ast.Match):
@@ -37,10 +35,10 @@ def kinds_compared(tree):
 
 def test_no_other_module_compares_the_kind_of_a_contact():
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in modules():
         name = path.relative_to(PACKAGE).as_posix()
         if not name.startswith("laws/"):
-            found += [f"{name}:{place}" for place in kinds_compared(ast.parse(path.read_text(encoding="utf-8")))]
+            found += [f"{name}:{place}" for place in kinds_compared(path)]
     assert found == []
 
 
