@@ -14,13 +14,12 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import t as student
 
-from fsm_dyn.analysis.study_variables import check_options
+from fsm_dyn.analysis.study_variables import check_options, check_quantities, pin_programs_of
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.expression_tree import parse_unit
-from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import parameter_values, units
 from fsm_dyn.run.simulator import Simulator
 
@@ -28,7 +27,7 @@ from fsm_dyn.run.simulator import Simulator
 
 TIME: Final = ("t", "time")
 LARGEST_FILE = 2**28  # bytes
-_HEADING: Final = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\[([^\]]*)\])?\s*")
+_HEADING: Final = re.compile(r"\s*([A-Za-z]\w*|pin\.[\w.]+)\s*(?:\[([^\]]*)\])?\s*")
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,18 @@ class MeasuredMotion:
     columns: Mapping[str, Array]
 
 
-def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
+def read_measured(path: str | Path, graph: ModeGraph) -> MeasuredMotion:
     """Read a CSV file whose first line names its columns.
 
-    The time has the name ``t`` or ``time``, the others are coordinates, speeds or outputs of the model; a column
-    ``mode`` is ignored.  A unit may follow in brackets, ``x [mm]``; without one values are in SI units.
+    The time has the name ``t`` or ``time``, the others are coordinates, speeds or outputs of the model, or forces
+    in its connections, ``pin.<name>.force_x``; a column ``mode`` is ignored.
+    A unit may follow in brackets, ``x [mm]``; without one values are in SI units.
 
     Parameters
     ----------
     path : str or Path
         A table of comma-separated values.
-    mechanism : Mechanism
+    graph : ModeGraph
         Gives the known names of columns, and their units.
 
     Returns
@@ -72,7 +72,7 @@ def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
         raise InputError("the measured motion has no rows", Location(str(file)), remedy="a line of headings, then rows")
     first, *rows = lines
     top = Location(str(file), first[0], 1)
-    headings = [_heading(text, mechanism, top) for text in first[1]]
+    headings = [_heading(text, graph, top) for text in first[1]]
     names = [name for name, _ in headings]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None or names.count("t") != 1 or not set(names) - {"t", "mode"}:
@@ -92,19 +92,21 @@ def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
     return MeasuredMotion(t, columns)
 
 
-def _heading(text: str, mechanism: Mechanism, where: Location) -> tuple[str, float]:
+def _heading(text: str, graph: ModeGraph, where: Location) -> tuple[str, float]:
     """Return the name of a column and the factor to SI units."""
-    found = _HEADING.fullmatch(text)
+    found, mechanism = _HEADING.fullmatch(text), graph.automaton.mechanism
     known = [*mechanism.coordinate_names, *mechanism.speeds, *mechanism.outputs]
     name = "t" if found and found[1] in TIME else found[1] if found else text
-    if name not in (*known, "t", "mode"):
+    own = {"t": "s", **units(mechanism)}.get(name, "")
+    if name.startswith("pin."):
+        own = _unit_of_connection(name, graph)
+    elif name not in (*known, "t", "mode"):
         raise InputError(
             f"{name!r} is no coordinate, speed or output of the model", where, found=text,
             allowed=", ".join(("t", *known)), remedy=did_you_mean(name, known),
         )  # fmt: skip
     if found is None or found[2] is None:
         return name, 1.0
-    own = {"t": "s", **units(mechanism)}.get(name, "")
     try:
         factor, dimension = parse_unit(found[2], where)
     except ModelError as error:
@@ -112,6 +114,12 @@ def _heading(text: str, mechanism: Mechanism, where: Location) -> tuple[str, flo
     if own and parse_unit(own, where)[1] != dimension:
         raise InputError(f"the unit of {name!r} does not fit", where, found=found[2], allowed=own)
     return name, factor
+
+
+def _unit_of_connection(name: str, graph: ModeGraph) -> str:
+    """Return the unit of a column of connections; raise InputError if there is none of this name."""
+    check_quantities(graph, [name])
+    return pin_programs_of(graph).unit(name)
 
 
 def _numbers(line: list[str], names: list[str], where: Location) -> list[float]:
@@ -249,7 +257,9 @@ def fit(
     values = dict(zip(search.names, map(float, point), strict=True))
     intervals = {name: (values[name] - h, values[name] + h) for name, h in zip(values, map(float, half), strict=True)}
     rms = {name: float(np.sqrt(np.mean(r**2))) for name, r in residuals.items()}
-    return Fit(values, intervals, covariance, named, rms, search.runs, units(graph.automaton.mechanism))
+    of_columns = {name: _unit_of_connection(name, graph) for name in rms if name.startswith("pin.")}
+    own = {**units(graph.automaton.mechanism), **of_columns}
+    return Fit(values, intervals, covariance, named, rms, search.runs, own)
 
 
 def _covariance(jacobian: Array, scale: Array) -> tuple[Array, Array]:
@@ -286,7 +296,7 @@ class _ResidualSearch:
                 raise InputError(f"'{name}' is no scalar parameter of '{graph.name}'", found=name,
                                  allowed=", ".join(scalars))  # fmt: skip
         self.mechanism, self.names, self.parameters = mechanism, names, parameters
-        self.motion: MeasuredMotion = read_measured(measured, mechanism)
+        self.motion: MeasuredMotion = read_measured(measured, graph)
         self.kept = {name: ~np.isnan(column) for name, column in self.motion.columns.items()}
         self.count = int(sum(kept.sum() for kept in self.kept.values()))
         if self.count <= len(names):

@@ -18,6 +18,7 @@ from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import is_plain, override_values, parameter_values, units
+from fsm_dyn.programs.pin_programs import PinPrograms
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
 from fsm_dyn.run.run_options import refuse_unknown
@@ -261,11 +262,15 @@ def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
     known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
     of_connections = [name for name in chosen if name.startswith("pin.")]
     if of_connections:
-        rows = [(row.name, row.role) for row in graph.automaton.rows]
-        pin_programs(graph.automaton.mechanism, rows).outputs(of_connections)
+        pin_programs_of(graph).outputs(of_connections)
     for name in chosen:
         if name not in known and name not in of_connections:
             raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
+
+
+def pin_programs_of(graph: ModeGraph) -> PinPrograms:
+    """Return the programs of the forces in the connections of a graph."""
+    return pin_programs(graph.automaton.mechanism, [(row.name, row.role) for row in graph.automaton.rows])
 
 
 def labels(mechanism: Mechanism, vary: Mapping[str, Sequence[Any]]) -> list[list[Label]]:

@@ -142,22 +142,22 @@ def test_runs_are_known_as_runs(tmp_path):
 
 
 def test_a_measured_motion_is_a_file_of_a_size(tmp_path, monkeypatch):
-    mechanism = fsm_dyn.load("bouncing_ball")
+    graph = fsm_dyn.compile("bouncing_ball")
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")  # without a writer
         with pytest.raises(InputError, match="pipe"):
-            read_measured(tmp_path / "pipe", mechanism)
+            read_measured(tmp_path / "pipe", graph)
         assert machine_of(str(tmp_path / "pipe")) == ""
     for path in (tmp_path, "a\0b.csv", tmp_path / "nowhere.csv"):
         with pytest.raises(InputError):
-            read_measured(path, mechanism)
+            read_measured(path, graph)
     (tmp_path / "latin.csv").write_bytes(b"t,y\n0,\xff\n")
     with pytest.raises(InputError, match="cannot be read"):
-        read_measured(tmp_path / "latin.csv", mechanism)
+        read_measured(tmp_path / "latin.csv", graph)
     monkeypatch.setattr("fsm_dyn.analysis.fit.LARGEST_FILE", 10)
     (tmp_path / "large.csv").write_text("t,y\n0,0\n1,1\n")
     with pytest.raises(InputError, match="too large"):
-        read_measured(tmp_path / "large.csv", mechanism)
+        read_measured(tmp_path / "large.csv", graph)
 
 
 def records(data):
