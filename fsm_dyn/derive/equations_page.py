@@ -25,7 +25,7 @@ table { border-collapse: collapse; margin: .6rem 0; }
 th, td { padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #ccc; vertical-align: baseline; }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
 .equation, .wide { overflow: auto hidden; }
-.equation { margin: .3rem 0; padding: .1rem 0 .2rem; }
+.equation { margin: .1rem 0; padding: .45rem 0; }
 math { font-size: 1.05em; }
 """
 

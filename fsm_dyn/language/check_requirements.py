@@ -315,13 +315,16 @@ def check_words(mechanism: Mechanism) -> None:
     ModelError
         At the first name of a part that does not exist.
     """
-    parts: dict[str, object] = {**mechanism.contacts, **mechanism.shapes, **mechanism.bodies}
+    parts: dict[str, object] = {
+        **mechanism.contacts, **mechanism.shapes, **mechanism.bodies, **mechanism.inputs, **mechanism.outputs,
+        **mechanism.speeds, **dict.fromkeys(mechanism.coordinate_names),
+    }  # fmt: skip
     for contact in mechanism.contacts.values():
         for group in (contact.entry, contact.stop if isinstance(contact, GapContact) else ""):
             if group:
                 parts[group] = contact
     for name in mechanism.names:
-        _known(name, parts, "a contact, shape or body", "names", where_of(name))
+        _known(name, parts, "a contact, shape, body or quantity", "names", where_of(name))
     for name, reason in unreachable(mechanism.phases).items():
         where = mechanism.phases[name].where
         warn_caller(f"{where}: phase {str(name)!r} can never begin: {reason}", PhaseWarning)

@@ -13,7 +13,7 @@ from matplotlib.patches import Circle, FancyArrow, Polygon
 from matplotlib.path import Path as MatplotlibPath
 from matplotlib.transforms import Bbox
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.draw import palette, symbol_lines
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK
 from fsm_dyn.plot.scene_projection import View
@@ -24,6 +24,7 @@ from fsm_dyn.run.scene import NEWTONIAN, SceneShape, Symbol
 _OUTLINE, _LINE, _GROUND, _SPRING, _BAR = 0.9, 1.9, 1.3, 0.85, 4.0
 _NAME: Final = 8.0  # points
 _ABOVE: Final = 1e4  # of names
+_CELL: Final = 2.0  # px
 _LAYERS: Final = ("plane", "ground", "bar", "body", "spring", "support", "pivot", "arrow", "touch")  # back to front
 
 
@@ -75,7 +76,9 @@ def set_box(axes: Axes, low: FloatArray, high: FloatArray) -> None:
     axes.set_ylim(low[1], high[1])
 
 
-def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] | None = None) -> None:
+def name_bodies(
+    axes: Axes, view: View, instant: int, names: Mapping[str, str] | None = None, drawn: Sequence[int] = ()
+) -> None:
     """Write the names of bodies next to them, in the colours of their edges, clear of outlines and of each other.
 
     The limits of the axes are those of the finished picture. A body without room for a name has none.
@@ -88,20 +91,30 @@ def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] |
     instant : int
     names : mapping of str to str, optional
         Displayed names of bodies; by default their own.
+    drawn : sequence of int
+        Instants drawn in the same axes.
     """
     pixels, colours = axes.transData, palette.body_colours(view.scene.bodies)
     per_point = axes.figure.dpi / 72.0
     frame = axes.get_window_extent()
     edges = {body: pixels.transform(points) for body, points in _edges(view, instant).items() if len(points)}
-    every = np.concatenate(list(edges.values())) if edges else np.zeros((0, 2))
-    solid = [(body, MatplotlibPath(pixels.transform(outline))) for body, outline in _closed_outlines(view, instant)]
+    others = [other for other in drawn if other != instant]
+    elsewhere = [points for other in others for points in _edges(view, other).values()]
+    symbols = [_symbol_courses(view, other) for other in (instant, *others)]
+    courses = [pixels.transform(points) for points in (*symbols, *elsewhere) if len(points)]
+    ink = _Ink(np.concatenate([np.zeros((0, 2)), *edges.values(), *courses]), frame)
+    solid = [
+        (body if shown == instant else "", MatplotlibPath(pixels.transform(outline)))
+        for shown in (*others, instant)
+        for body, outline in _closed_outlines(view, shown)
+    ]
     taken: list[FloatArray] = []
     for body in view.scene.bodies:
         name = (names or {}).get(body, body).replace("_", " ")
         if body not in edges or not name:
             continue
         half = 0.5 * per_point * np.array([text_width(name, _NAME, "bold") + 3.0, 1.5 * _NAME])
-        found = _free_box(edges[body], half, every, taken, frame, [path for owner, path in solid if owner != body])
+        found = _free_box(body, edges[body], half, ink, taken, frame, solid)
         if found is None:
             continue
         centre, near = found
@@ -127,6 +140,28 @@ def _edges(view: View, instant: int) -> dict[str, FloatArray]:
     return {body: np.concatenate([_dense(course, view.unit) for course in courses]) for body, courses in found.items()}
 
 
+def _symbol_courses(view: View, instant: int) -> FloatArray:
+    """Return points along the symbols of no body: pivots, supports, springs; m, shape (n, 2)."""
+    unit, turn = view.unit, np.linspace(0.0, 2.0 * np.pi, 16)
+    circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
+    found = [np.zeros((0, 2))]
+    for symbol in view.scene.symbols:
+        points = view.anchors[instant, list(symbol.anchors)]
+        if symbol.kind in ("pivot", "support"):
+            found += [points[0] + symbol_lines.RING * unit * circle]
+            found += list(symbol_lines.support(points[0], unit)) if symbol.kind == "support" else []
+        elif symbol.kind == "spiral":
+            found += [symbol_lines.spiral(*points, unit)]
+        elif symbol.kind in ("spring", "damper"):
+            found += [_dense(points + symbol.side * unit * _left(points), unit)]
+    return np.concatenate(found)
+
+
+def _left(points: FloatArray) -> FloatArray:
+    along = points[1] - points[0]
+    return np.array([-along[1], along[0]]) / max(float(np.linalg.norm(along)), 1e-300)
+
+
 def _dense(course: FloatArray, step: float) -> FloatArray:
     """Return points along a polyline (k, 2), at most a step and 200 points of each piece apart."""
     pieces = [course]
@@ -142,17 +177,51 @@ def _closed_outlines(view: View, instant: int) -> Iterator[tuple[str, FloatArray
             yield shape.owner, outline[instant]
 
 
+class _Ink:
+    """Counts points in boxes of axes.
+
+    Parameters
+    ----------
+    points : ndarray, shape (n, 2)
+        px
+    frame : Bbox
+        Of the axes, px.
+    """
+
+    def __init__(self, points: FloatArray, frame: Bbox) -> None:
+        self._origin = np.floor(frame.p0) - 2.0 * _CELL
+        size = np.ceil((frame.p1 - self._origin) / _CELL).astype(np.int64) + 3
+        cells = np.floor((points - self._origin) / _CELL).astype(np.int64)
+        cells = cells[((cells >= 0) & (cells < size)).all(axis=1)]
+        counts = np.zeros(size + 1)
+        np.add.at(counts, (cells[:, 0] + 1, cells[:, 1] + 1), 1.0)
+        self._sums = counts.cumsum(axis=0).cumsum(axis=1)
+
+    def meets(self, centres: FloatArray, half: FloatArray) -> BoolArray:
+        """Return whether there are points in boxes about these middles (n, 2), shape (n,); to the size of a cell."""
+        most = np.array(self._sums.shape) - 1
+        low, high = (
+            np.clip(np.floor((centres + sign * half - self._origin) / _CELL).astype(np.int64) + more, 0, most)
+            for sign, more in ((-1.0, 0), (1.0, 1))
+        )
+        sums = self._sums
+        inside = sums[high[:, 0], high[:, 1]] - sums[low[:, 0], high[:, 1]] - sums[high[:, 0], low[:, 1]]
+        return np.asarray(inside + sums[low[:, 0], low[:, 1]] > 0.5)
+
+
 def _free_box(
+    body: str,
     own: FloatArray,
     half: FloatArray,
-    every: FloatArray,
+    ink: _Ink,
     taken: Sequence[FloatArray],
     frame: Bbox,
-    others: Sequence[MatplotlibPath],
+    solid: Sequence[tuple[str, MatplotlibPath]],
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return the middle of a box of this half size clear of outlines, and the point of the body nearest to it, px.
 
-    Candidates surround points of the body at growing distances; boxes inside the body itself are last.
+    Candidates surround points of the body at growing distances. Of the outlines ``solid``, in drawing order, the
+    uppermost one under the box is the body's own, if there is any.
     """
     feet = own[:: max(len(own) // 48, 1)]
     angles = np.arange(16) * (np.pi / 8.0)
@@ -161,12 +230,13 @@ def _free_box(
         centres = (feet[:, None] + around * (half * np.abs(around) + distance)).reshape(-1, 2)
         near = np.repeat(feet, len(around), axis=0)
         fits = (centres - half > frame.p0).all(axis=1) & (centres + half < frame.p1).all(axis=1)
-        fits &= ~(np.abs(every[None] - centres[:, None]) < half + 1.0).all(axis=2).any(axis=1)
+        fits &= ~ink.meets(centres, half + 1.0)
         for low, high in taken:
             fits &= ((centres + half < low) | (centres - half > high)).any(axis=1)
         for number in np.flatnonzero(fits):
             corners = centres[number] + half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [0, 0]])
-            if not any(path.contains_points(corners).any() for path in others):
+            upper = next((owner for owner, path in reversed(solid) if path.contains_points(corners).any()), body)
+            if upper == body:
                 return centres[number], near[number]
     return None
 
@@ -213,7 +283,7 @@ class _InstantDrawing:
         )  # fmt: skip
 
     def _fill(self, points: FloatArray, layer: str, fill: str, edge: str, width: float, **more: Any) -> None:
-        self._axes.add_patch(
+        self._axes.add_artist(
             Polygon(
                 points, facecolor=fill, edgecolor=edge, lw=width * self._lines, alpha=self._share, joinstyle="round",
                 **{"zorder": self._order(layer), **more},
@@ -221,7 +291,7 @@ class _InstantDrawing:
         )  # fmt: skip
 
     def _disk(self, centre: FloatArray, radius: float, layer: str, fill: str, edge: str, width: float) -> None:
-        self._axes.add_patch(
+        self._axes.add_artist(
             Circle(
                 (centre[0], centre[1]), radius, facecolor=fill, edgecolor=edge, lw=width * self._lines,
                 alpha=self._share, zorder=self._order(layer, 0.5 if fill == INK else 0.0),

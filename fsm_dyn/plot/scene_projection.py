@@ -120,12 +120,18 @@ class View:
         return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
 
 
-_SCENES: WeakKeyDictionary[Trajectory, Scene] = WeakKeyDictionary()
+_SCENES: WeakKeyDictionary[Trajectory, dict[float, Scene]] = WeakKeyDictionary()
 _SCENE_STATES = 200  # of a run, from which its scene is found
 
 
-def trajectory_scene(trajectory: Trajectory) -> Scene:
+def trajectory_scene(trajectory: Trajectory, end: float | None = None) -> Scene:
     """Return the scene of a run, with symbols; it is made once for each run.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    end : float, optional
+        Of the part of the run whose travel determines the sizes of symbols, s; by default that of the run.
 
     Raises
     ------
@@ -137,11 +143,13 @@ def trajectory_scene(trajectory: Trajectory) -> Scene:
         raise InputError(f"{model.name} has nothing to draw")
     if model.automaton is None:
         return model.scene
-    if trajectory not in _SCENES:
-        rows = trajectory.sample(np.linspace(trajectory.t[0], trajectory.t[-1], _SCENE_STATES))
+    last = float(trajectory.t[-1]) if end is None else end
+    known = _SCENES.setdefault(trajectory, {})
+    if last not in known:
+        rows = trajectory.sample(np.linspace(trajectory.t[0], last, _SCENE_STATES))
         place_scene(model.scene, rows)  # refuses positions without numbers
-        _SCENES[trajectory] = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
-    return _SCENES[trajectory]
+        known[last] = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
+    return known[last]
 
 
 def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:

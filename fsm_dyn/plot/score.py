@@ -15,15 +15,17 @@ from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.draw import symbol_lines
 from fsm_dyn.draw.palette import TEXT
 from fsm_dyn.draw.phase_fills import PhaseFill
-from fsm_dyn.draw.svg import FORCE, INK, SOFT
+from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK, SOFT
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene, name_bodies, set_box
 from fsm_dyn.plot.scene_projection import View, project, trajectory_scene, with_force_arrows
 from fsm_dyn.plot.style import fitted, text_width
-from fsm_dyn.run.contact_forces import Forces, Kinematics, contact_at
+from fsm_dyn.run.contact_forces import Forces, Kinematics
 from fsm_dyn.run.record import scene_of
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN
 from fsm_dyn.run.score_data import Lane, Score
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.visits import START, Visit, clock, span
@@ -42,6 +44,9 @@ _HALF: Final = ((0.6, 0.20), (1.7, 0.27), (np.inf, 0.10))  # of the larger side,
 _SAMPLES: Final = 60  # instants for the box of the drawing
 _POSES: Final = 12  # of a travelling mechanism
 _TRAVELS: Final = 0.5  # it is smaller than this part of its way
+_LEAST_POSE: Final = 0.06  # of the way: poses of smaller mechanisms are enlarged
+_APART: Final = 2.0  # a mechanism so many times as large as at the start has come apart
+_AROUND: Final = 0.75  # half the side of a close-up of bodies, by their extent
 _MARGIN: Final = 0.05
 _UNITS: Final = 75.0  # of symbols, across a close-up at least
 _ARROW: Final = 0.7  # of half the side of a close-up: the longest force
@@ -363,26 +368,37 @@ class _Pictures:
     def __init__(self, trajectory: Trajectory, score: Score) -> None:
         self.run, self.score = trajectory, score
         self.columns = score.columns
-        begin, end = self.columns[0].begin, self.columns[-1].end
-        middle = self.columns[0].begin + 0.5 * self.columns[0].duration
+        begin, end = self.columns[0].begin, min(self.columns[-1].end, score.shown_end)
         close = [min(visit.begin + 0.02 * visit.duration, visit.end) for visit in self.columns]
-        scene, ends = trajectory_scene(trajectory), trajectory.t[[0, -1]]
-        self.view = with_force_arrows(trajectory, project(trajectory, scene, np.clip([middle, *close], *ends)))
+        scene, ends = trajectory_scene(trajectory, score.shown_end), trajectory.t[[0, -1]]
+        self.view = with_force_arrows(trajectory, project(trajectory, scene, np.clip([close[0], *close], *ends)))
         self.way = project(trajectory, scene, np.clip(np.linspace(begin, end, _SAMPLES), *ends))
-        everything = np.array([view.box(i, self._bodies) for view in (self.view, self.way) for i in _instants(view)])
+        self._boxes = np.array([view.box(i, self._bodies) for view in (self.view, self.way) for i in _instants(view)])
         whole = np.array([view.box(i) for view in (self.view, self.way) for i in _instants(view)])
-        self.travels = bool(
-            (everything[:, 1] - everything[:, 0]).max()
-            < _TRAVELS * (everything[:, 1].max(axis=0) - everything[:, 0].min(axis=0)).max()
-        )
-        used = everything if self.travels else whole
-        low, high = used[:, 0].min(axis=0), used[:, 1].max(axis=0)
+        sizes = (self._boxes[:, 1] - self._boxes[:, 0]).max(axis=1)
+        path = float((self._boxes[:, 1].max(axis=0) - self._boxes[:, 0].min(axis=0)).max())
+        self.travels = bool(sizes.max() < _TRAVELS * path) and not self._is_held
+        self._enlarged = max(float(np.floor(_LEAST_POSE * path / sizes.max())), 1.0) if self.travels else 1.0
+        together = np.ones(len(whole), np.bool_)
+        if not self.travels:  # of bodies that part for good, the time before
+            extents = (whole[:, 1] - whole[:, 0]).max(axis=1)
+            together = extents <= max(_APART * float(extents[0]), float(extents[: len(self.view.times)].min()))
+        low, high = whole[together, 0].min(axis=0), whole[together, 1].max(axis=0)
         size = np.maximum(high - low, 0.12 * (high - low).max() + 1e-9)
         margin = _MARGIN * size.max()
         middle_point = 0.5 * (low + high)
         self.low, self.high = middle_point - 0.5 * size - margin, middle_point + 0.5 * size + margin
-        self._boxes = everything
         self._last: FloatArray = middle_point
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether symbols connect the mechanism to the ground."""
+        scene = self.view.scene
+        fixed = {k for k, anchor in enumerate(scene.anchors) if (anchor.frame, anchor.origin) == (NEWTONIAN, ORIGIN)}
+        return any(
+            symbol.kind == "support" or (symbol.kind in ("spring", "damper") and fixed & {*symbol.anchors})
+            for symbol in scene.symbols
+        )
 
     @property
     def _bodies(self) -> tuple[str, ...]:
@@ -397,16 +413,43 @@ class _Pictures:
             draw_scene(axes, self.view, 0, forces=False, touching=False)
             name_bodies(axes, self.view, 0, self._called)
             return
+        for shape, outline in zip(self.way.scene.shapes, self.way.shapes, strict=True):
+            if shape.plane:  # below all poses
+                area = symbol_lines.hull(outline.reshape(-1, 2))
+                axes.add_patch(Polygon(area, facecolor=GROUND, edgecolor=FAINT, lw=0.5, zorder=0.1))
         self._way(axes)
         chosen = self._poses()
+        way = self._enlarged_poses()
         for number in chosen:
-            draw_scene(axes, self.way, number, forces=False, touching=False, lines=0.7)
-        name_bodies(axes, self.way, chosen[-1], self._called)
+            draw_scene(axes, way, number, forces=False, touching=False, lines=0.7)
+        name_bodies(axes, way, chosen[-1], self._called, chosen)
+        if self._enlarged > 1.0:
+            axes.text(
+                0.0, 0.0, f"poses {self._enlarged:.0f} times as large", transform=axes.transAxes, fontsize=7,
+                color=SOFT, va="top",
+            )  # fmt: skip
+
+    def _enlarged_poses(self) -> View:
+        """Return the way with its poses large enough to be seen, each about its middle, without planes."""
+        way, factor = self.way, self._enlarged
+        middles = self._boxes[len(self.view.times) :].mean(axis=1)[:, None]
+        shapes = [
+            outline if shape.plane or shape.owner == NEWTONIAN else middles + factor * (outline - middles)
+            for shape, outline in zip(way.scene.shapes, way.shapes, strict=True)
+        ]
+        for number, shape in enumerate(way.scene.shapes):
+            if shape.plane:
+                shapes[number] = np.full_like(shapes[number], np.nan)
+        fixed = np.array([anchor.origin == ORIGIN for anchor in way.scene.anchors], dtype=np.bool_)
+        anchors = np.where(fixed[:, None], way.anchors, middles + factor * (way.anchors - middles))
+        pushes = middles[..., None, :] + factor * (way.pushes - middles[..., None, :])
+        scene = replace(way.scene, unit=factor * way.scene.unit)
+        return replace(way, scene=scene, shapes=shapes, anchors=anchors, pushes=pushes)
 
     def _poses(self) -> list[int]:
         """Return instants, in order of time, at which the mechanism does not cover itself."""
         boxes = self._boxes[len(self.view.times) :]
-        centres, sizes = boxes.mean(axis=1), boxes[:, 1] - boxes[:, 0]
+        centres, sizes = boxes.mean(axis=1), self._enlarged * (boxes[:, 1] - boxes[:, 0])
         chosen: list[int] = []
         for number in range(len(boxes)):
             apart = [(np.abs(centres[number] - centres[k]) >= 0.5 * (sizes[number] + sizes[k])).any() for k in chosen]
@@ -431,7 +474,7 @@ class _Pictures:
     def _called(self) -> dict[str, str]:
         """Names of the bodies."""
         words = self.run.reading.words
-        return {body: words.body(body) for body in self._bodies}
+        return {body: words.word(body) for body in self._bodies}
 
     # -- Close-ups ---------------------------------------------------------------------------------------------
 
@@ -464,13 +507,14 @@ class _Pictures:
         focus = self._focus_of(visit)
         if focus:
             low, high = self.view.box(1 + number, focus)
-            return _square(0.5 * (low + high), max(0.8 * float((high - low).max()), 1e-9))
+            return _square(0.5 * (low + high), max(_AROUND * float((high - low).max()), 1e-9))
         if self.travels:
             low, high = self._boxes[1 + number]
-            return _square(0.5 * (low + high), 0.85 * float((high - low).max()))
+            return _square(0.5 * (low + high), _AROUND * float((high - low).max()))
+        centre, reach = self._place(number)
+        half = max(half, reach)
         if 2.0 * half >= size.max():
             return _square(0.5 * (self.low + self.high), 0.5 * float(size.max()))
-        centre = self._place(number)
         inner = 0.9 * half  # the place of the cause is at least a twentieth of the side from the edge
         wanted = np.where(
             size > 2.0 * half, np.clip(centre, self.low + half, np.maximum(self.high - half, self.low + half)),
@@ -481,41 +525,42 @@ class _Pictures:
     def _focus_of(self, visit: Visit) -> tuple[str, ...]:
         return next((phase.focus for phase in self.run.model.phases if phase.name == visit.name), ())
 
-    def _place(self, number: int) -> FloatArray:
-        """Return the place of the cause of a visit, in the plane of the figure, m, shape (2,)."""
+    def _place(self, number: int) -> tuple[FloatArray, float]:
+        """Return the place of the cause of a visit, in the plane of the figure, m, shape (2,), and its extent, m.
+
+        At the start it is that of the next visit; of a contact without a known place it is its body.
+        """
         visit = self.columns[number]
-        if visit.cause == START and self._bodies:
-            self._last = np.asarray(self._boxes[1 + number].mean(axis=0))
-            return self._last
-        place = self._contact_place(visit.contact, visit.begin) if visit.contact >= 0 else None
-        if place is None and visit.contact >= 0:
-            body = self.run.reading.words.sentence(visit.contact).body
+        later = number + 1 if visit.cause == START and number + 1 < len(self.columns) else number
+        contact, reach = self.columns[later].contact, 0.0
+        place = self._contact_place(contact, self.columns[later].begin)
+        if place is None and contact >= 0:
+            body = self.run.reading.words.sentence(contact).body
             if body in self._bodies:
-                place = np.mean(self.view.box(1 + number, (body,)), axis=0)
+                low, high = self.view.box(1 + number, (body,))
+                place, reach = 0.5 * (low + high), 0.55 * float((high - low).max())
+        if place is None and visit.cause == START:
+            low, high = self._boxes[1 + number]
+            place, reach = 0.5 * (low + high), 0.55 * float((high - low).max())
         if place is None:
             sizes = np.linalg.norm(self.view.arrows[1 + number, :, 1] - self.view.arrows[1 + number, :, 0], axis=-1)
             if len(sizes) and np.isfinite(sizes).any():
                 place = self.view.arrows[1 + number, int(np.nanargmax(sizes)), 0]
         if place is not None and np.isfinite(place).all():
             self._last = np.asarray(place)
-        return self._last
+        return self._last, reach
 
     def _contact_place(self, contact: int, time: float) -> FloatArray | None:
         """Return the place of a contact, in the plane of the figure, m, shape (2,); None if it is not known."""
         forces = self._forces
-        if forces is None:
+        if forces is None or contact < 0:
             return None
         location = next((x for x in forces.locations if x.contact == contact and x.kind == "force"), None)
         if location is None:
             return None
         sample = self.run.sample([time])
         at = self._kinematics.configuration(sample.x[0], sample.context[0])
-        info = self.run.model.contacts[contact]
-        rows = [row for row in (info.normal_row, *info.tangent_rows) if row >= 0]
-        if not at.finite:
-            return None
-        point, _ = contact_at(location, at, rows)
-        return np.asarray(self.view.flat @ point)
+        return forces.place(location, self.run.model.contacts[contact], at)[0] if at.finite else None
 
     @cached_property
     def _kinematics(self) -> Kinematics:

@@ -195,7 +195,7 @@ class Sentences:
                 old = float(values[max(ends[0] - 1, 0)])
             if abs(new - old) > _INPUT * max(float(np.abs(values).max()), 1e-300):
                 unit = self.model.units.get(name, "")
-                told.append(f"{plain(name)} {old:.3g} → {new:.3g} {unit}".strip())
+                told.append(f"{self.words.word(name)} {old:.3g} → {new:.3g} {unit}".strip())
         return ", ".join(told) or otherwise
 
     # -- All of them -------------------------------------------------------------------------------------------

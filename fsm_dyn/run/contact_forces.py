@@ -487,6 +487,24 @@ class Forces:
             draw(entry, contact, location, multipliers, bound, at)
         return out
 
+    def place(
+        self, location: ContactLocation, contact: ContactInfo, at: Configuration
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return where a contact is, in the plane of the drawing, m, (2,), and the directions of its rows (k, 3).
+
+        Parameters
+        ----------
+        location : ContactLocation
+            Of a force.
+        contact : ContactInfo
+        at : Configuration
+        """
+        acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
+        point, directions = contact_at(location, at, acting)
+        if contact.normal_row >= 0 and (location.spins is None or not contact.tangent_rows):
+            point = point - location.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
+        return np.asarray(self._flat @ point), directions
+
     def _force(
         self,
         entry: FloatArray,
@@ -497,15 +515,11 @@ class Forces:
         at: Configuration,
     ) -> None:
         flat = self._flat
-        acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
-        point, directions = contact_at(location, at, acting)
+        entry[1:3], directions = self.place(location, contact, at)
         normal = 0.0
         if contact.normal_row >= 0:
             normal = float(multipliers[contact.normal_row])
             entry[3:5] = flat @ directions[0] * normal
-            if location.spins is None or not contact.tangent_rows:
-                point = point - location.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
-        entry[1:3] = flat @ point
         if contact.tangent_rows:
             alongs = directions[-len(contact.tangent_rows) :]
             along, friction = alongs[0], multipliers[list(contact.tangent_rows)] @ alongs

@@ -31,6 +31,8 @@ _LEAST_RANGE: Final = 0.05  # m or rad, for a coordinate at rest
 _UNIT: Final = (0.01, 0.0035, 0.02)  # of the mechanism at an instant; of the drawing, at least; and at most
 _REACH: Final = (0.55, 10.0, 25.0)  # of a spring: of its travel, units at least, and without a known travel
 _GROUND_BEYOND: Final = 5.0  # units: of a ground, beyond the travel of its partner
+_TEETH: Final = 16  # of the smallest gear of a mechanism
+_TOOTH: Final = ((0.0, -0.5), (0.17, 0.5), (0.5, 0.5), (0.67, -0.5))  # corners: of the pitch, of the module
 
 
 def with_symbols(
@@ -283,6 +285,7 @@ class _Inference:
             replace(shape, owner=NEWTONIAN if shape.owner in at_rest else shape.owner or self._carrier(shape))
             for shape in self._scene.shapes
         ]
+        owned = self._with_teeth(owned)
         viewed = {shape.owner for shape in owned if shape.role == "view" and len(shape.points) > 1}
         drawn = {shape.owner for shape in owned if shape.role == "contact"}
         contacts = self._mechanism.contacts.values()
@@ -295,6 +298,20 @@ class _Inference:
             return not hidden or (not shape.bounded and shape.owner == NEWTONIAN)
 
         return [shape for shape in owned if is_shown(shape)]
+
+    def _with_teeth(self, owned: list[SceneShape]) -> list[SceneShape]:
+        """Return outlines with the circles of gears toothed, all with teeth of one size."""
+        joints = [joint for joint in self._mechanism.joints.values() if joint.kind == "gear"]
+        frames = {frame for joint in joints for frame in (joint.parent, joint.child)}
+        wheels = {name for name in self._names[1:] if self._frame_of(name) in frames}
+        radii = {k: _radius(shape) for k, shape in enumerate(owned) if shape.owner in wheels}
+        sizes = [radius for radius in radii.values() if radius > 0.0]
+        return [
+            replace(shape, points=_ring(shape).mean(axis=0) + _toothed(radii[k], 2.0 * min(sizes) / _TEETH))
+            if radii.get(k, 0.0) > 0.0
+            else shape
+            for k, shape in enumerate(owned)
+        ]
 
     def _is_at_rest(self, number: int) -> bool:
         """Return whether a body never moves."""
@@ -659,4 +676,28 @@ class _Inference:
         nearest = np.linalg.norm(partners[:, None] - middles, axis=-1).argmin(axis=1)
         shift = partners - starts[nearest]
         left = along[nearest, 0] * shift[:, 1] - along[nearest, 1] * shift[:, 0]
-        return -1.0 if float(np.mean(np.sign(left))) > 0.0 else 1.0
+        return -1.0 if float(left.mean()) > 0.0 else 1.0
+
+
+def _radius(shape: SceneShape) -> float:
+    """Return the radius of a closed outline that is a circle, m; 0 of others."""
+    if not shape.closed or len(shape.points) < 16 or shape.points.shape[1] != 2:
+        return 0.0
+    ring = _ring(shape)
+    radii = np.linalg.norm(ring - ring.mean(axis=0), axis=1)
+    return float(radii.mean()) if float(np.ptp(radii)) < 1e-6 * float(radii.mean()) else 0.0
+
+
+def _ring(shape: SceneShape) -> FloatArray:
+    """Return the corners of a closed outline, each once."""
+    points = shape.points
+    return points[:-1] if np.allclose(points[0], points[-1]) else points
+
+
+def _toothed(radius: float, module: float) -> FloatArray:
+    """Return the outline of a gear about its middle, m, shape (k, 2), from its pitch radius and the size of teeth."""
+    count = max(round(2.0 * radius / module), 6)
+    share, high = np.array(_TOOTH).T
+    angles = 2.0 * np.pi / count * (np.arange(count)[:, None] + share).ravel()
+    radii = radius + module * np.tile(high, count)
+    return np.asarray(radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1))

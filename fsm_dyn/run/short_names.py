@@ -13,8 +13,9 @@ from fsm_dyn.run.words import OPEN, STICK, EntryStates
 
 LONGEST: Final = 32  # characters
 NOTHING: Final = "nothing touches"
+MOTION: Final = "motion"  # of a model without contacts
 _SEPARATOR: Final = ", "
-_ONLY: Final = " only"
+_ONLY: Final = "only "
 
 
 def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int, str]:
@@ -36,9 +37,12 @@ def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int,
     facts = _facts(states, visited)
     dwell = _dwell(t, mode, facts)
     by_facts: dict[tuple[str, ...], str] = {}
+    nothing = NOTHING if states.names else MOTION
     sets = list(dict.fromkeys(tuple(facts[number]) for number in visited))
     for own in sets:
-        by_facts[own] = _name(own, [other for other in sets if other != own], dwell) if own else _bare(always, sets)
+        by_facts[own] = (
+            _name(own, [other for other in sets if other != own], dwell) if own else _bare(always, sets, nothing)
+        )
     _numbered(by_facts)
     return {number: by_facts[tuple(facts[number])] for number in visited}
 
@@ -86,13 +90,13 @@ def _dwell(t: FloatArray, mode: IntArray, facts: Mapping[int, Sequence[str]]) ->
     return found
 
 
-def _bare(always: Sequence[str], sets: Sequence[Sequence[str]]) -> str:
+def _bare(always: Sequence[str], sets: Sequence[Sequence[str]], nothing: str) -> str:
     """Return the name of a mode without contacts other than the permanent ones."""
     if not always:
-        return NOTHING
+        return nothing
     text = _SEPARATOR.join(always)
     text = text if len(text) <= LONGEST - len(_ONLY) else always[0]
-    return _cut(text + (_ONLY if len(sets) > 1 else ""), LONGEST)
+    return _cut((_ONLY if len(sets) > 1 else "") + text, LONGEST)
 
 
 def _name(own: Sequence[str], others: Sequence[Sequence[str]], dwell: Mapping[str, float]) -> str:
@@ -112,7 +116,7 @@ def _name(own: Sequence[str], others: Sequence[Sequence[str]], dwell: Mapping[st
             break
     text = _SEPARATOR.join(word for word in own if word in chosen)
     if left and len(text) + len(_ONLY) <= LONGEST and all(set(own) < set(other) for other in left):
-        text += _ONLY
+        text = _ONLY + text
     return _cut(text, LONGEST)
 
 

@@ -20,9 +20,9 @@ from fsm_dyn.run.causes import Happening, Sentences
 from fsm_dyn.run.judgement import Judge
 from fsm_dyn.run.phase_visits import NO_PHASE, PhaseVisit, default_shortest, judged_visits, merged
 from fsm_dyn.run.run import Run
-from fsm_dyn.run.short_names import NOTHING, short_names
+from fsm_dyn.run.short_names import MOTION, NOTHING, short_names
 from fsm_dyn.run.transitions import REASONS, Transition, counted
-from fsm_dyn.run.words import EntryStates, Words, plain
+from fsm_dyn.run.words import EntryStates, Words
 from fsm_dyn.runtime.abi import Reason
 
 MOST_NAMES: Final = 12  # most modes with separate names in a run without phases
@@ -195,7 +195,7 @@ class RunReading:
         else:
             names, found = self._of_modes(everything)
             texts = [""] * len(names)
-            colours = {name: "grey" if name in (NOTHING, _OTHERS) else "" for name in names}
+            colours = {name: "grey" if name in (NOTHING, MOTION, _OTHERS) else "" for name in names}
         if any(visit.phase == NO_PHASE for visit in found):
             colours[UNNAMED] = "grey"
         visits = [
@@ -221,16 +221,18 @@ class RunReading:
         if len(set(by_mode.values())) > MOST_NAMES:
             by_mode = self._rarest()
         names = list(dict.fromkeys(by_mode.values()))
-        numbers = np.array([names.index(by_mode[number]) for number in mode.tolist()])
+        number_of = np.zeros(max(by_mode) + 1, dtype=np.int64)
+        number_of[list(by_mode)] = [names.index(name) for name in by_mode.values()]
+        numbers = number_of[mode]
         moving = np.flatnonzero(t[1:] > t[:-1])
-        found: list[PhaseVisit] = []
-        for row in moving.tolist():
-            number = int(numbers[row])
-            if found and found[-1].phase == number:
-                found[-1] = replace(found[-1], end=float(t[row + 1]))
-            else:
-                found.append(PhaseVisit(number, float(t[row]), float(t[row + 1])))
-        found = found or [PhaseVisit(int(numbers[-1]), float(t[0]), float(t[-1]))]
+        if not len(moving):
+            return names, [PhaseVisit(int(numbers[-1]), float(t[0]), float(t[-1]))]
+        changes = np.flatnonzero(np.diff(numbers[moving])) + 1
+        first, last = moving[[0, *changes]], moving[[*(changes - 1), -1]]
+        found = [
+            PhaseVisit(int(numbers[a]), float(t[a]), float(t[b + 1]))
+            for a, b in zip(first.tolist(), last.tolist(), strict=True)
+        ]
         usual = default_shortest(t, mode)
         return names, found if everything else merged(found, lambda _: usual, kept=True)
 
@@ -320,7 +322,8 @@ class RunReading:
         mechanism = self.words.mechanism
         speed = None if mechanism is None else mechanism.speeds.get(quantity.name)
         rate = None if speed is None else _RATE.fullmatch(speed.text)
-        text = f"rate of {plain(rate[1])}" if rate else plain(quantity.name)
+        named = quantity.name in self.words.names
+        text = f"rate of {self.words.word(rate[1])}" if rate and not named else self.words.word(quantity.name)
         if quantity.part:
             text = f"{quantity.part} force of {text}"
         return f"size of {text}" if quantity.magnitude else text
@@ -378,7 +381,7 @@ class RunReading:
         names = len(self.visits.names)
         kind = "phase" if self.visits.are_phases else "mode"
         kind = f"{_number(names, kind)}{'' if self.visits.are_phases else ' by short name'}"
-        modes = len(set(self.record.mode.tolist()))
+        modes = len({self.model.modes[number] for number in set(self.record.mode.tolist())})
         return (
             f"{counted(self.transitions)} of {_number(modes, 'mode')}, {_number(len(self.visits), 'visit')} of {kind}"
         )

@@ -16,7 +16,7 @@ from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.phases import PartName
+from fsm_dyn.language.phases import LONGEST_NAME, PartName
 from fsm_dyn.language.shapes import Feature
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.samples import Samples
@@ -159,6 +159,10 @@ class Words:
         if given is not None and given.text:
             side = entry.removeprefix(stop).strip("_")
             return f"{given.text} {side}".strip()
+        if isinstance(contact, FeatureContact) and entry == "_".join(feature.shape for feature in contact.features):
+            sentence = self.sentence(self.entries[entry][0])  # a pair of a list of shapes
+            text = f"{sentence.subject} on {sentence.object}"
+            return text if len(text) <= LONGEST_NAME else plain(entry)
         return plain(entry)
 
     def feature(self, number: int) -> str:
@@ -183,9 +187,10 @@ class Words:
     def _sentences(self) -> dict[int, Sentence]:
         return {}
 
-    def body(self, name: str) -> str:
-        """Return the name of a body."""
-        return self._word(name)
+    def word(self, name: str) -> str:
+        """Return the name of a body, shape or quantity."""
+        named = self.names.get(name)
+        return named.text if named is not None and named.text else plain(name)
 
     def _named(self, entry: str) -> PartName | None:
         return self.names.get(entry)
@@ -209,23 +214,19 @@ class Words:
             if owners[0] == NEWTONIAN:
                 words.reverse()
                 owners.reverse()
-            return Sentence(words[0], words[1] if words[1] != words[0] else self.entry(entry), owners[0])
+            return Sentence(words[0], words[1] if words[1] != words[0] else plain(entry), owners[0])
         body, other = self._moving(contact)
-        subject = self._word(body) if body else "it"
+        subject = self.word(body) if body else "it"
         if isinstance(contact, GapContact) and contact.stop:
             return Sentence(subject, "its stop" if not contact.limit else f"its {contact.limit} stop", body)
         by_gap = contact is not None and contact.gap is not None
-        return Sentence(subject, self._word(other) if other and by_gap else self.entry(entry), body)
+        return Sentence(subject, self.word(other) if other and by_gap else self.entry(entry), body)
 
     def _part(self, owner: str, feature: Feature) -> str:
         """Return the name of a feature's body; by its shape for N and for one of two shapes of a body."""
         if owner == NEWTONIAN:
-            return self._word(feature.shape)
-        return self._word(owner)
-
-    def _word(self, name: str) -> str:
-        named = self.names.get(name)
-        return named.text if named is not None and named.text else plain(name)
+            return self.word(feature.shape)
+        return self.word(owner)
 
     @cached_property
     def _fixtures(self) -> Fixtures | None:

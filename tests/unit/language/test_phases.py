@@ -50,7 +50,7 @@ def test_names_and_phases_as_data():
 
 # faulty text, its line and column in the text behind the model, and a part of the message
 WRONG = {
-    "names: {stp: a}": (1, 9, "there is no contact, shape or body 'stp'"),
+    "names: {stp: a}": (1, 9, "there is no contact, shape, body or quantity 'stp'"),
     f"names: {{stop: {'a' * 25}}}": (1, 15, "1 to 24 characters"),
     "names: {stop: {text: a}}": (1, 16, "allowed: is, subject, object"),
     "phases: {a: {when: stop is opn}}": (1, 20, "has no state 'opn'"),

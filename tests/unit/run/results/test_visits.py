@@ -56,7 +56,7 @@ def test_a_latch_in_the_words_of_locksmiths(runs):
     assert causes["ride over"] == "ramp strikes striker"
     assert causes["shut"] == "bolt bounces 4× on its stop, rests"
     assert causes["settle"] == "push 15 → 0 N"
-    assert causes["opening"] == "x falls below 32 mm"
+    assert causes["opening"] == "position of the door falls below 32 mm"
 
 
 @pytest.mark.parametrize("name", NAMED + PLAIN)
@@ -148,6 +148,15 @@ def test_questions_of_people_about_a_piano_stroke(runs):
     assert settling.end < 1.2  # since when?
     bottom = lanes["key at bottom"].segments[[v.name for v in score.columns].index("strike")]
     assert bottom  # does the key reach its bottom before the hammer is caught?
+
+
+def test_a_model_without_contacts_moves_and_a_name_of_a_quantity_is_in_its_causes(runs):
+    coin = runs("rolling_coin")
+    assert [visit.name for visit in coin.visits] == ["motion"]
+    assert coin.reading.headline.startswith("0 transitions of 1 mode,")
+    assert "first ball on block" in [lane.name for lane in Score(runs("tray").reading).lanes]  # a pair of a list
+    belt = runs("seat_belt_reel").visits
+    assert "angle of the pawl rises above 0.02 rad" in [visit.cause for visit in belt]
 
 
 def test_names_of_all_shipped_models_are_those_of_their_parts():
