@@ -327,11 +327,12 @@ def closed_place(
     Indeterminate forces are a property of configurations with touching contacts of the mode.
     """
     place = x.copy()
+    closed = configuration.part({"residual": rows, "jacobian": rows})
+    sizes = units.rows[list(rows)] * units.scales.length
     for _ in range(CLOSING_STEPS):
-        values = configuration.evaluate(t, place, c)
-        sizes = units.rows[list(rows)] * units.scales.length
-        residual = values["residual"][list(rows)] / sizes
-        jacobian = values["jacobian"][list(rows)] / sizes[:, None] * units.q
+        values = closed.evaluate(t, place, c)
+        residual = values["residual"] / sizes
+        jacobian = values["jacobian"] / sizes[:, None] * units.q
         if not np.isfinite(residual).all() or not np.isfinite(jacobian).all():
             return x
         if np.abs(residual).max(initial=0.0) < CLOSED:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from fsm_dyn.derive.embedding import EmbeddedMode, IndeterminateForces, Limit, determinate_limits
+from fsm_dyn.derive.embedding import EmbeddedMode, Limit, determinate_limits
 from fsm_dyn.derive.tree_embedding import resultant
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem, name_in_common
 from fsm_dyn.language.contact_law import Watched
@@ -59,11 +59,16 @@ def contact_guards(
                 continue
             value = _value(system, states, embedded, index, watched.quantity)
             if value is not None:
-                shared = system.of_one_corner(index) if watched.event is Event.CLOSES else [index]
-                name = contact.name if len(shared) == 1 else name_in_common([system.contacts[i].name for i in shared])
-                guard = Guard(watched.event, index, 0.0, f"{watched.text} of {name}", watched.quantity, watched.sign)
-                guards.append((guard, value if watched.sign > 0.0 else -value))
+                guards.append((_state_guard(system, index, watched), value if watched.sign > 0.0 else -value))
     return guards, signs
+
+
+def _state_guard(system: UnconstrainedSystem, index: int, watched: Watched) -> Guard:
+    shared = system.of_one_corner(index) if watched.event is Event.CLOSES else [index]
+    name = system.contacts[index].name
+    if len(shared) > 1:
+        name = name_in_common([system.contacts[i].name for i in shared])
+    return Guard(watched.event, index, 0.0, f"{watched.text} of {name}", watched.quantity, watched.sign)
 
 
 def _value(
@@ -106,13 +111,17 @@ def _node(system: UnconstrainedSystem, name: str, index: int) -> Node:
 def _largest_gap(system: UnconstrainedSystem, index: int, states: Sequence[int]) -> Node | None:
     """The faces of a convex polygon have one guard for each corner, unless the corner is on one."""
     members = system.of_one_corner(index)
-    if index != members[0] or any(states[i] for i in members):
+    if not _has_common_guard(members, index, states):
         return None
     gaps = [_gap_to_face(system, i) if len(members) > 1 else system.gap(i) for i in members]
     largest: Node = gaps[0]
     for gap in gaps[1:]:
         largest = functions.maximum(largest, gap)
     return largest
+
+
+def _has_common_guard(members: Sequence[int], index: int, states: Sequence[int]) -> bool:
+    return index == members[0] and not any(states[i] for i in members)
 
 
 def _gap_to_face(system: UnconstrainedSystem, index: int) -> Node:
@@ -182,9 +191,12 @@ def _force_guards(
         for event, contact, direction in sorted(limit.members):
             watched = _limit_of(system, contact, states[contact], Event(event))
             text = f"{watched.text} of {shared}" + (" together" if len(limit.members) > 1 else "")
-            guard = Guard(watched.event, contact, direction, text, watched.quantity, direction or watched.sign)
-            found.setdefault(contact, []).append((guard, limit.value))
+            found.setdefault(contact, []).append((_force_guard(watched, contact, direction, text), limit.value))
     return found, signs
+
+
+def _force_guard(watched: Watched, contact: int, direction: float, text: str) -> Guard:
+    return Guard(watched.event, contact, direction, text, watched.quantity, direction or watched.sign)
 
 
 def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) -> Watched:
@@ -231,11 +243,19 @@ def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> li
         if not when.has_guard:
             continue
         node = system.nodes["when"][index]
-        for sign, crossing in ((-1.0, "rising"), (1.0, "falling")):
-            if when.crossing in (crossing, "both"):
-                guard = Guard(Event.TRANSITION, index, 0.0, when.name, GuardQuantity.CONDITION, sign)
-                guards.append((guard, node if sign > 0.0 else -node))
+        guards += [(guard, node if guard.sign > 0.0 else -node) for guard in _conditions(system, index)]
     return guards
+
+
+def _conditions(system: UnconstrainedSystem, index: int) -> list[Guard]:
+    """The guards of one user-defined transition, none without a condition."""
+    when = system.user_transitions[index]
+    crossings = [(-1.0, "rising"), (1.0, "falling")] if when.has_guard else []
+    return [
+        Guard(Event.TRANSITION, index, 0.0, when.name, GuardQuantity.CONDITION, sign)
+        for sign, crossing in crossings
+        if when.crossing in (crossing, "both")
+    ]
 
 
 # -- Guards of a mode listed without deriving it; online embedding evaluates them from the terms -------------
@@ -259,12 +279,34 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
     -------
     tuple of Guard
     """
-    speeds = [system.symbols[name] for name in system.layout.u]
-    with system.graph.scratch():
-        # any nodes suffice: only the list of guards is needed, not their expressions
-        forces = [system.graph.symbol(f"force {row}") for row in range(len(system.rows))]
-        unsolved = EmbeddedMode(
-            speeds, [], forces, [], (), (), (), [], [], IndeterminateForces(), np.ones(len(system.contacts))
-        )
-        pairs = contact_guards(system, states, unsolved)[0] + transition_guards(system, leaving)
-        return tuple(guard for guard, _ in pairs)
+    found: list[Guard] = []
+    for index, code in enumerate(states):
+        known = system.guard_lists.get((index, code))
+        if known is None:
+            known = system.guard_lists[index, code] = _guards_of_contact(system, index, code)
+        found += [
+            guard
+            for guard in known
+            if guard.quantity is not GuardQuantity.LARGEST_GAP
+            or _has_common_guard(system.of_one_corner(index), index, states)
+        ]
+    for index in leaving:
+        found += _conditions(system, index)
+    return tuple(found)
+
+
+def _guards_of_contact(system: UnconstrainedSystem, index: int, code: int) -> tuple[Guard, ...]:
+    """The guards of a contact in a state, its own limits together, where the first of them is declared."""
+    contact = system.contacts[index]
+    found: list[Guard] = []
+    declared = list(contact.contact_law.guards_of(contact, code))
+    limits = [watched for watched in declared if watched.quantity in _LIMITS]
+    for watched in declared:
+        if watched.quantity not in _LIMITS:
+            found.append(_state_guard(system, index, watched))
+        elif watched is limits[0]:
+            for limit in limits:
+                directions = (0.0,) if limit.quantity is GuardQuantity.NORMAL_FORCE else limit.directions
+                text = f"{limit.text} of {contact.name}"
+                found += [_force_guard(limit, index, direction, text) for direction in directions]
+    return tuple(found)

@@ -351,6 +351,11 @@ class UnconstrainedSystem:
         return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
 
     @cached_property
+    def guard_lists(self) -> dict[tuple[int, int], Any]:
+        """Guards by contact and its state, kept by :func:`fsm_dyn.derive.guards.list_guards` from mode to mode."""
+        return {}
+
+    @cached_property
     def corners(self) -> dict[int, list[int]]:
         """The contacts of each corner with all faces of one convex polygon, by the first of them."""
         return corners_of(self.contacts)

@@ -225,7 +225,7 @@ class PooledExecutable(OnlineExecutable):
         shared = self.guard_enclosure if self._shelf is not None else None
         if shared is None:
             return super()._enclosures(counts)
-        codes = [self._enclosure(chart.programs) for chart in self.charts]
+        codes = [self._columns_of(chart.programs).enclosure for chart in self.charts]
         return guard_enclosures(codes, counts, shared.code, self._most_guards())
 
     def _build(self) -> Tables:

@@ -386,22 +386,24 @@ class Program:
                 table = np.array(output.indices, dtype=np.int64).reshape(output.shape)
                 rows = only[output.name]
                 wanted.append((output.name, table if rows is None else table[list(rows)]))
-        needed = set()
+        # from the outputs on: the work is that of the part, which may be a small one of a large program
         ahead = {int(i) for _, table in wanted for i in table.ravel()}
-        for k in reversed(range(len(self.instructions))):
-            if first + k in ahead:
-                needed.add(k)
-                ahead.update(self.instructions[k][1])
-        number = list(range(first))
-        instructions: list[Instruction] = []
-        for k, (op, operands) in enumerate(self.instructions):
-            number.append(first + len(instructions) if k in needed else -1)
-            if k in needed:
-                instructions.append((op, tuple(number[i] for i in operands)))
-        results = tuple(
-            Output(name, table.shape, tuple(number[i] for i in table.ravel().tolist())) for name, table in wanted
+        needed, left = set[int](), [i for i in ahead if i >= first]
+        while left:
+            i = left.pop()
+            if i not in needed:
+                needed.add(i)
+                left += [j for j in self.instructions[i - first][1] if j >= first]
+        order = sorted(needed)
+        number = {i: first + k for k, i in enumerate(order)}
+        instructions = tuple(
+            (op, tuple(number.get(j, j) for j in operands))
+            for op, operands in (self.instructions[i - first] for i in order)
         )
-        return Program(self.layout, self.constants, tuple(instructions), results)
+        results = tuple(
+            Output(name, table.shape, tuple(number.get(i, i) for i in table.ravel().tolist())) for name, table in wanted
+        )
+        return Program(self.layout, self.constants, instructions, results)
 
     def used_arguments(self) -> frozenset[str]:
         """Return the names of the arguments on which an output may depend."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.values import parameter_values
@@ -183,6 +184,19 @@ class ModeChart:
     guard_kernels: tuple[int, ...] = ()  # of the guards, 0 for those in the core; empty without a core
 
 
+@dataclass(frozen=True, slots=True)
+class ModeColumns:
+    """The entries of a mode's chart in the tables, kept from one mode reached to the next.
+
+    ``guards``: event, subject, direction and unit of each; ``states``: of its contacts.
+    """
+
+    programs: RunnableMode
+    guards: NDArray[np.float64]
+    states: NDArray[np.int8]
+    enclosure: EnclosureCode | None
+
+
 class Executable:
     """The running form of an automaton.
 
@@ -232,6 +246,8 @@ class Executable:
             for i, mode in enumerate(modes)
         ]
         self._fixed = self._tables_of_the_model()
+        self._columns: dict[int, ModeColumns] = {}  # by the identity of the programs, which they keep
+        self._guard_rows: dict[int, tuple[Guard, tuple[float, ...]]] = {}  # by the identity of the guard
         self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
         self._mode_flags: dict[tuple[tuple[int, ...], bool], int] = {}  # by contact states and whether shares are open
         self.tables = self._build()
@@ -246,12 +262,16 @@ class Executable:
         first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
         if len(first) < len(self.charts):
             self.charts = first
+            self._columns.clear()
+            self._guard_rows.clear()
             self.tables = self._build()
 
     def use(self, numerics: Numerics) -> None:
         """Let the next run have these tolerances."""
         known, self.numerics = self.numerics, numerics
         if not numerics.same(known):
+            self._columns.clear()
+            self._guard_rows.clear()
             self.tables = self._build()
 
     def charts_known(self) -> KnownCharts:
@@ -372,11 +392,31 @@ class Executable:
 
     def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
         """Return the tables of the enclosures of guards, given their number in each mode."""
-        return guard_enclosures([self._enclosure(chart.programs) for chart in self.charts], counts)
+        return guard_enclosures([self._columns_of(chart.programs).enclosure for chart in self.charts], counts)
 
     def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
         """Return the enclosure of the guards of a mode, or None."""
         return programs.enclosure if isinstance(programs, ModePrograms) else None
+
+    def _columns_of(self, programs: RunnableMode) -> ModeColumns:
+        known = self._columns.get(id(programs))
+        if known is None:
+            rows = [self._guard_row(guard) for guard in programs.guards]
+            known = self._columns[id(programs)] = ModeColumns(
+                programs,
+                np.array(rows, np.float64).reshape(len(rows), 4),
+                np.array(programs.states, np.int8),
+                self._enclosure(programs),
+            )
+        return known
+
+    def _guard_row(self, guard: Guard) -> tuple[float, ...]:
+        """Return event, subject, direction and unit; modes embedded online have the same guards as each other."""
+        known = self._guard_rows.get(id(guard))
+        if known is None:
+            row = (float(guard.event), float(guard.subject), guard.direction, float(self.numerics.guards([guard])[0]))
+            known = self._guard_rows[id(guard)] = guard, row
+        return known[1]
 
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
@@ -386,8 +426,9 @@ class Executable:
         self._numbers = {chart.programs.states: number for number, chart in reversed(list(enumerate(charts)))}
         layout = automaton.terms.layout
         transitions = automaton.mechanism.transitions
-        guards = [guard for chart in charts for guard in chart.programs.guards]
-        counts = [len(chart.programs.guards) for chart in charts]
+        columns = [self._columns_of(chart.programs) for chart in charts]
+        guards = np.concatenate([np.zeros((0, 4)), *(column.guards for column in columns)])
+        counts = [len(column.guards) for column in columns]
         n_contacts = len(automaton.contacts)
         sizes = np.zeros(Sizes.COUNT, np.int64)
         sizes[Sizes.N_Q], sizes[Sizes.N_U], sizes[Sizes.N_K] = (
@@ -420,19 +461,19 @@ class Executable:
             **enclosures,
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
-            mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),
+            mode_states=np.array([column.states for column in columns], np.int8).reshape(len(charts), n_contacts),
             mode_flags=np.array([self._flags(chart) for chart in charts], np.int64),
             mode_group=np.array([chart.mode for chart in charts], np.int64),
             mode_allowance=np.array([chart.allowance for chart in charts], np.int64),
             mode_guard_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            guard_event=np.array([guard.event for guard in guards], np.int64),
-            guard_contact=np.array([guard.subject for guard in guards], np.int64),
-            guard_direction=np.array([guard.direction for guard in guards], np.float64),
+            guard_event=guards[:, 0].astype(np.int64),
+            guard_contact=guards[:, 1].astype(np.int64),
+            guard_direction=guards[:, 2].copy(),
             transition_states=self._transition_states(),
             transition_leaves=leaves,
             state_unit=self.numerics.states,
             row_unit=self.numerics.rows,
-            guard_unit=self.numerics.guards(guards),
+            guard_unit=guards[:, 3].copy(),
             tolerances=self.numerics.tolerances.as_array(),
             **self._fixed,
         )

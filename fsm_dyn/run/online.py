@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -384,10 +384,15 @@ class OnlineEnclosure:
 
     code: EnclosureCode
     values: dict[tuple[GuardQuantity, int, float], int]
+    known: dict[int, tuple[Guard, int]] = field(default_factory=dict)  # outputs by the identity of the guard
 
     def outputs(self, guards: Sequence[Guard]) -> NDArray[np.int64]:
         """Return the values of a mode's guards: numbers below -1 are codes of quantities of forces."""
-        return np.array([self._output(guard) for guard in guards], np.int64)
+        known = self.known
+        for guard in guards:
+            if id(guard) not in known:
+                known[id(guard)] = guard, self._output(guard)
+        return np.array([known[id(guard)][1] for guard in guards], np.int64)
 
     def _output(self, guard: Guard) -> int:
         if guard.quantity in _FORCES:
