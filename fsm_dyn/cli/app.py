@@ -28,7 +28,11 @@ from fsm_dyn.cli.run import demo_command, explain_command, loads_command, run_co
 from fsm_dyn.cli.study import fit_command, study_command, verify_command
 
 # Words that other tools have for a command.
-_ELSEWHERE = {"simulate": "run", "plot": "run", "draw": "run", "play": "view", "build": "compile", "validate": "check"}
+_ELSEWHERE = {
+    "simulate": "run", "plot": "run", "draw": "run", "play": "view", "show": "view", "gui": "view", "edit": "view",
+    "build": "compile", "validate": "check", "lint": "check", "list": "models", "init": "new", "create": "new",
+    "fmu": "export", "sweep": "study", "help": "--help", "version": "--version",
+}  # fmt: skip
 
 
 class _Commands(TyperGroup):

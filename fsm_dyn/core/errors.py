@@ -108,7 +108,9 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"did you mean 'x'?"`` for the one known name with `name` as a word, or the closest; or an empty text."""
     names = list(known)
-    match = [item for item in names if f"_{name}_" in f"_{item}_"]
+    match = [item for item in names if item.lower() == name.lower()]
+    if len(match) != 1:
+        match = [item for item in names if f"_{name}_" in f"_{item}_"]
     if len(match) != 1:
         match = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f"did you mean '{match[0]}'?" if match else ""

@@ -199,7 +199,7 @@ class ConstraintRowBuilder:
             if isinstance(contact, SurfaceContact) and contact.across is not None:
                 rows.append(self.velocity(contact.name, "contact", "tangent2", contact.across, index))
             terms.append(self._pressed(self._contact(contact, normal, tangential), rows, start))
-        return rows, terms
+        return rows, self._with_loads(terms)
 
     def _pressed(self, terms: ContactTerms, rows: list[ConstraintRow], start: int) -> ContactTerms:
         """Add the force law of a compliant contact (docs/theory.md, "Compliant contacts")."""
@@ -261,10 +261,16 @@ class ConstraintRowBuilder:
                     in_space=contact.across is not None,
                     closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
                 )
-            case BearingContact():
-                rows = (self._numbers[row] for row in contact.loaded_by if row in self._numbers)
-                return replace(found, load_rows=tuple(rows))
         return found
+
+    def _with_loads(self, terms: list[ContactTerms]) -> list[ContactTerms]:
+        """Add the rows with the loads of bearings: of constraints, or the normal one of a contact."""
+        numbers = {**self._numbers, **{item.name: item.normal_row for item in terms if item.normal_row >= 0}}
+        return [
+            replace(item, load_rows=tuple(numbers[row] for row in item.spec.loaded_by if row in numbers))
+            if isinstance(item.spec, BearingContact) else item
+            for item in terms
+        ]  # fmt: skip
 
     def _value(self, text: Text | None) -> Node:
         """Return a scalar at kinematic speeds zero; without a text, zero."""

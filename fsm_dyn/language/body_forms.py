@@ -10,7 +10,7 @@ from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, expression, free_text, name, unit_text
 from fsm_dyn.language.form import key as new_key
-from fsm_dyn.language.keyed import KeyedMapping, mapping
+from fsm_dyn.language.keyed import KeyedMapping, in_place_of, mapping
 from fsm_dyn.language.keys import (
     FLAG,
     NEW_NAME,
@@ -220,6 +220,10 @@ class FrameForm(KeyedMapping):
 
     what: ClassVar[str] = "a frame"
     example: ClassVar[str] = "B: {parent: N, rotate: {z: q}}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(parent="from relative_to"),
+        **dict.fromkeys(("angle", "rotation", "axis"), "a rotation about an axis is `rotate: {z: q}`"),
+    }
 
     parent: str = reference("a frame", "frame that it turns against", "N")
     rotate: dict[str, Text] | None = key(ROTATION, "one rotation, about an axis of the parent", None)
@@ -431,7 +435,10 @@ def _angles(tree: Tree) -> tuple[Text, Text]:
 CORNERS: Final = leaf(_corners, list_of(_PAIR, 2), "points", example=[["0 m", "0 m"], ["1 m", "0 m"]])
 _SIZE: Final = leaf(_size, list_of(VALUE, 3, 3), "three lengths", example=["30 cm", "20 cm", "10 cm"])
 _ANGLES: Final = leaf(_angles, _PAIR, "two angles", example=["0 deg", "90 deg"])
-_CENTRE_HINTS: Final[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+_PLACE_HINTS: Final = in_place_of(frame="body parent")
+_CENTRE_HINTS: Final = {**_PLACE_HINTS, **in_place_of(center="centre from position at", radius="r"),
+                        "diameter": "half of it is the 'radius'"}  # fmt: skip
+_SIDE_OF: Final = "`side` is a key of the shape: {{{0}: {{...}}, side: N.y}}"
 
 
 @mapping
@@ -439,6 +446,7 @@ class OutlineForm(KeyedMapping):
     """A rigid outline; ``placed_by`` is the field with its point."""
 
     placed_by: ClassVar[str] = "origin"
+    hints: ClassVar[Mapping[str, str]] = _PLACE_HINTS
 
     frame: str = reference("a frame", "that it turns with", "N")
 
@@ -475,6 +483,9 @@ class LineForm(OutlineFromForm):
 
     what: ClassVar[str] = "a line"
     example: ClassVar[str] = "line: {along: N.x}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **_PLACE_HINTS, **in_place_of(along="direction"), "side": _SIDE_OF.format("line"),
+    }  # fmt: skip
 
     along: Text = expression_key("vector along it", type="vector")
 
@@ -485,7 +496,9 @@ class SegmentForm(OutlineFromForm):
 
     what: ClassVar[str] = "a segment"
     example: ClassVar[str] = "segment: {points: [[0, 0], [1 m, 0]]}"
-    hints: ClassVar[Mapping[str, str]] = {"side": "`side` stands beside `segment`: {segment: {...}, side: N.y}"}
+    hints: ClassVar[Mapping[str, str]] = {
+        **_PLACE_HINTS, "side": _SIDE_OF.format("segment"), "to": "both ends are `points: [[...], [...]]`",
+    }  # fmt: skip
 
     points: tuple[tuple[Text, ...], ...] | None = key(CORNERS, "its two ends, in the frame", None)
     ends: tuple[str, str] | None = key(PAIR, "its two ends, points of the model", None)
@@ -575,6 +588,11 @@ class GeometryForm(KeyedMapping):
 
     what: ClassVar[str] = "a shape"
     example: ClassVar[str] = "ground: {line: {along: N.x}, side: N.y}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(plane="half_space", sphere="ball", disk="cylinder"),
+        "rectangle": "four points make a `polygon`; in space a `box`",
+        "point": "a point touches by `{point: P, on: shape}` under `contacts`",
+    }
 
     line: LineForm | None = part(LineForm, "a line without ends")
     segment: SegmentForm | None = part(SegmentForm, "a straight face with two ends")
@@ -661,6 +679,11 @@ class LoadForm(LengthForm):
 
     what: ClassVar[str] = "a load"
     example: ClassVar[str] = "{force: push*N.x, at: P}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(at="point", torque="moment couple", torsion_spring="rotational_spring", damper="dashpot"),
+        "weight": "weights follow from the masses: {gravity: -9.81 m/s^2*N.y}",
+        **dict.fromkeys(("stiffness", "damping", "free"), "it is a key of `spring: {coordinate: q, stiffness: 9 N/m}`"),
+    }  # fmt: skip
     first: ClassVar[tuple[str, ...]] = (
         "name", "force", "at", "torque", "on", "reaction", "gravity", "spring", "damper", "torsion_spring", "law",
     )  # fmt: skip

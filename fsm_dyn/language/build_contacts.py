@@ -12,7 +12,7 @@ from fsm_dyn.core.errors import ExpressionError, InputError, Location, ModelErro
 from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, SegmentForm
 from fsm_dyn.language.check_values import curve_sense, polygon_sense
 from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, JointStopForm
-from fsm_dyn.language.contacts import Compliance, Contact, FeatureContact, GapContact, LawContact
+from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, FeatureContact, GapContact, LawContact
 from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import Text, is_name
@@ -436,6 +436,8 @@ def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
     if law.entry.one_of:
         exactly_one(entry, tuple(option.key for option in law.entry.one_of))
     fields = {option.field: getattr(entry, option.key) for option in law.entry.options if option.key in given}
+    if law.loaded:
+        return BearingContact(name=name, where=where_of(name), **{**fields, "loaded_by": (fields["loaded_by"],)})
     return LawContact(name=name, law=law.name, where=where_of(name), **fields)
 
 

@@ -390,7 +390,7 @@ class SectionMethods(WrittenModel):
         joint_stop : Value, optional
             Limits of a coordinate, a contact each.
         dry_friction : Value, optional
-            Dry friction on a speed..
+            Dry friction on a speed, of given forces or in proportion to a normal force..
         lock : Value, optional
             A row that transitions engage and release, or that lets go at a force..
         one_way : Value, optional

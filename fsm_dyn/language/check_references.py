@@ -11,7 +11,7 @@ from fsm_dyn.language.check_expressions import check_expressions
 from fsm_dyn.language.check_keys import check_references
 from fsm_dyn.language.check_requirements import check_requirements, check_words, contacts_named
 from fsm_dyn.language.check_values import check_numbers
-from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
+from fsm_dyn.language.contacts import BearingContact, Contact, FeatureContact, GapContact
 from fsm_dyn.language.dimensions import (
     Declaration,
     declarations,
@@ -63,6 +63,8 @@ class References:
             for feature in contact.features if isinstance(contact, FeatureContact) else ():
                 if feature.part == "point":
                     self._point(feature.shape)
+            if isinstance(contact, BearingContact):
+                self._pressed(contact)
         for load in m.loads:
             self._load(load)
         self._modes()
@@ -178,6 +180,23 @@ class References:
             )
         self._one_of(name, "a contact", contacts)
 
+    def _pressed(self, bearing: BearingContact) -> None:
+        """Check the contact whose normal force bounds a friction; the rows of joints are the package's own."""
+        for name in bearing.loaded_by:
+            if name in self.mechanism.constraints:
+                continue
+            self._contact(name)
+            law = self.mechanism.contacts[name].contact_law
+            if not (law.rigid and law.has_gap):
+                pressed = [
+                    other for other, contact in self.mechanism.contacts.items()
+                    if contact.contact_law.rigid and contact.contact_law.has_gap
+                ]  # fmt: skip
+                remedy = "leave `load` out and give `static` and `kinetic` as forces"
+                raise ModelError(f"contact {str(name)!r} has no normal force to be found with the friction",
+                                 where_of(name), found=name, allowed=", ".join(pressed) or "a rigid contact",
+                                 remedy=remedy)  # fmt: skip
+
     def _state(self, contact: Contact, state: str) -> None:
         states = [name for name in contact.states if name]
         if state not in states:
@@ -186,7 +205,7 @@ class References:
                 where_of(state),
                 found=state,
                 allowed=", ".join(states),
-                remedy=did_you_mean(state, states),
+                remedy="closed, it sticks or slides" if state == "closed" else did_you_mean(state, states),
             )
 
     def _mode(self, name: str) -> None:

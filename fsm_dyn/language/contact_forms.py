@@ -22,7 +22,7 @@ from fsm_dyn.language.elements import (
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, assignment, expression, flag, name, unit_text
 from fsm_dyn.language.form import key as new_key
-from fsm_dyn.language.keyed import KeyedMapping, keys_of, mapping
+from fsm_dyn.language.keyed import KeyedMapping, in_place_of, keys_of, mapping
 from fsm_dyn.language.keys import (
     EXPRESSION,
     FLAG,
@@ -57,6 +57,10 @@ class CoefficientsForm(KeyedMapping):
 
     what: ClassVar[str] = "friction"
     example: ClassVar[str] = "friction: {static: 0.5, kinetic: 0.4}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(static="mu_s", kinetic="dynamic sliding mu_k"),
+        "mu": "one value serves for both: `friction: 0.5`",
+    }
 
     static: Text = expression_key("of a contact that sticks", example=0.5)
     kinetic: Text = expression_key("of a contact that slides, at most the static one", example=0.4)
@@ -163,11 +167,17 @@ def _law_key(laws: Sequence[ContactLaw]) -> Any:
     """Return the key that laws share; an option is required if all of them need it."""
     entries = [law.entry for law in laws if law.entry is not None]
     always = set.intersection(*({option.key for option in entry.needs} for entry in entries))
-    options = {option.key: _OPTIONS[option.field] for entry in entries for option in entry.options}
+    options = {
+        option.key: _OPTIONS[option.field] for entry in entries for option in entry.options if option.field in _OPTIONS
+    }
     fields = {
         option: expression_key(doc, *(() if option in always else (None,)), example=example)
         for option, (doc, example) in options.items()
     }
+    fields |= {
+        option.key: reference("a contact", "with the normal force to which the bounds are in proportion", None)
+        for entry in entries for option in entry.needs if option.field == "loaded_by"
+    }  # fmt: skip
     word, summary = entries[0].key, entries[-1].summary
     shown = [option.key for option in (*entries[0].one_of[:1], *entries[0].needs)]
     line = f"{word}: {{{', '.join(f'{option}: {options[option][1]}' for option in shown)}}}"
@@ -189,9 +199,13 @@ class _ContactForm(SurfaceProperties):
     what: ClassVar[str] = "a contact"
     example: ClassVar[str] = "stop: {gap: 0.3 m - x}"
     hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(gap="distance normal", slip="tangent slip_speed", friction="mu coefficient",
+                      restitution="e cor bounce", between="bodies shapes", compliant="compliance"),
+        **dict.fromkeys(("stiffness", "damping", "dissipation"), "it is a key of `compliant: {stiffness: 2e4 N/m}`"),
+        "side": "`side` is a key of the shape: {line: {along: N.x}, side: N.y}",
         "repeat": "a shape is repeated: `repeat` stands with it under `shapes`",
         "pitch": "the key is 'sound_frequency'",
-    }
+    }  # fmt: skip
     first: ClassVar[tuple[str, ...]] = (
         "between", "point", "on", "gap", "slip", "friction", "restitution", "restitution_law", "closes_if",
         "sound_frequency", "bilateral", "compliant", "joint_stop",
@@ -251,6 +265,14 @@ _EVENTS = tuple(
 )
 
 
+#: Remedies for words of other tools.
+_EVENTS_OF_OTHERS: Final = {
+    other: f"the word is '{word}'" for word, others in (
+        ("closes", "touches touch hits collides impacts strikes begins"), ("opens", "separates releases ends lifts"),
+        ("slides", "slips"), ("sticks", "stops rests"),
+    ) for other in others.split()
+}  # fmt: skip
+
 _TABLE: Final = {"type": "array", "items": list_of(VALUE, 2, 2)}
 
 
@@ -277,6 +299,9 @@ class ScheduleForm(KeyedMapping):
 
     what: ClassVar[str] = "a schedule"
     example: ClassVar[str] = "push: {steps: [[0 s, 0 N], [1 s, 30 N]]}"
+    hints: ClassVar[Mapping[str, str]] = in_place_of(
+        linear="table points interpolate", constant="value", expression="formula"
+    )
 
     linear: tuple[tuple[Text, Text], ...] | None = key(_table("linear"), "points to be joined by lines", None)
     steps: tuple[tuple[Text, Text], ...] | None = key(_table("steps"), "values, each until the next time", None)
@@ -334,6 +359,10 @@ def schedule(tree: Tree) -> Schedule:
     ModelError
         It is none of these, or a table of invalid times or values.
     """
+    if isinstance(tree, LocatedList):
+        raise ModelError("a table needs a way to join its points", tree.where, found=describe(tree),
+                         allowed=" or ".join(SCHEDULE_KEYS),
+                         remedy="write `{linear: [[0 s, 0 N], [1 s, 2 N]]}`")  # fmt: skip
     if not isinstance(tree, LocatedMapping):
         return ConstantSchedule(value=expression(tree), where=tree.where)
     return ScheduleForm.read(tree).schedule
@@ -397,7 +426,8 @@ def _memory(tree: Tree) -> dict[str, DiscreteVariable]:
     for word, value in as_section(tree, "memory", _LINES["memory"]).items():
         initial = value.value if isinstance(value, Scalar) else None
         if not isinstance(initial, int):  # a bool is an int
-            raise ModelError("an integer or a boolean is wanted", value.where, found=describe(value))
+            raise ModelError("an integer or a boolean is wanted", value.where, found=describe(value),
+                             allowed="such as 0, 3, true, false")  # fmt: skip
         if abs(initial) > MAX_MEMORY:
             raise ModelError("the integer is too large", value.where, found=describe(value), allowed=str(MAX_MEMORY))
         found[new_key(word)] = DiscreteVariable(word, int(initial), isinstance(initial, bool), word.where)
@@ -464,7 +494,7 @@ def _event(tree: Tree) -> Event:
             tree.where,
             found=word,
             allowed=", ".join(_EVENTS),
-            remedy=did_you_mean(word, _EVENTS),
+            remedy=_EVENTS_OF_OTHERS.get(word) or did_you_mean(word, _EVENTS),
         )
     return LocatedStr(parts[0], tree.where), word
 
@@ -531,6 +561,9 @@ class TransitionForm(KeyedMapping):
 
     what: ClassVar[str] = "a transition"
     example: ClassVar[str] = "{from: locked, to: free, on: bolt slides}"
+    hints: ClassVar[Mapping[str, str]] = in_place_of(
+        when="if condition guard trigger", reset="then action assign", because="reason"
+    )
 
     name: str | None = key(NEW_NAME, "for the log", None, example="tap")
     source: str = key(_SOURCE, "mode or pattern of modes that it leaves", name="from")

@@ -92,11 +92,11 @@ class Option:
     """A key of the entry of a law in a model file, an expression.
 
     ``field``: of :class:`fsm_dyn.language.contacts.Contact`, its field: ``gap`` (of coordinates), ``slip`` (of speeds),
-    ``static`` or ``kinetic`` (bounds of a force).
+    ``static`` or ``kinetic`` (bounds of a force); ``loaded_by``: no expression, but the name of a contact.
     """
 
     key: str
-    field: Literal["gap", "slip", "static", "kinetic"]
+    field: Literal["gap", "slip", "static", "kinetic", "loaded_by"]
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class Law:
     force_limit : bool
         Whether its constraint releases at a force, the term ``static``.
     loaded : bool
-        Whether its bounds are coefficients of the resultant force of constraint rows.
+        Whether its bounds are coefficients of the resultant force of constraint rows, or of a normal force.
     normal_noun, bound_noun : str
         Names of the expressions of its normal row and of its bound in messages.
     entry : Entry or None

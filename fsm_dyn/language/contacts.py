@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Literal
 
 from fsm_dyn.language.contact_law import Law
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
+from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of
 from fsm_dyn.language.keys import NOT_NEGATIVE, Bounds, KnownUnits, expression, key, one_of, part
 from fsm_dyn.language.laws import law_of
 from fsm_dyn.language.shapes import Feature
@@ -43,7 +43,7 @@ class Compliance(KeyedMapping):
 
     what: ClassVar[str] = "a compliance"
     example: ClassVar[str] = "compliant: {stiffness: 2e4 N/m, dissipation: 0.1 s/m}"
-    hints: ClassVar[Mapping[str, str]] = {"damping": "the key is 'dissipation'", "loss": "the key is 'dissipation'"}
+    hints: ClassVar[Mapping[str, str]] = in_place_of(stiffness="k", exponent="power n", dissipation="damping loss c")
 
     stiffness: Text = expression(
         "force per penetration to the power of the exponent", unit=_stiffness, bounds=NOT_NEGATIVE, example="2e4 N/m"
@@ -195,9 +195,10 @@ class LawContact(Contact):
 
 @dataclass(frozen=True, kw_only=True)
 class BearingContact(Contact):
-    """Friction on the speed ``slip`` of a joint.
+    """Friction on the speed ``slip`` in proportion to a load.
 
-    ``static`` and ``kinetic`` are coefficients of the resultant of the forces of the constraints ``loaded_by``.
+    ``static`` and ``kinetic`` are coefficients of the load: the resultant of the forces of the constraints
+    ``loaded_by``, or the normal force of the contact of this name.
     """
 
     digested: ClassVar[tuple[str, ...]] = (*Contact.digested, "loaded_by")

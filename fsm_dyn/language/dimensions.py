@@ -127,8 +127,21 @@ def unknown(
         where_of(name),
         found=name,
         allowed=_listed(choices) or f"the model has no {_bare(wanted)}",
-        remedy=did_you_mean(name, choices),
+        remedy=_meant(name, wanted, other) or did_you_mean(name, choices),
     )
+
+
+def _meant(name: str, wanted: str, other: Declaration | None) -> str:
+    """Return the remedy for a word of other tools, or a body in place of its point or frame; empty for others."""
+    if other is None:
+        return _FIXED.get(wanted, "") if name.lower() in _WORLD or name in ("N", "O") else ""
+    part = {"a point": "centre", "a frame": "frame"}.get(wanted)
+    return f"name the {part} of the body" if part and other.role == "a body" else ""
+
+
+#: Words of other tools for what is fixed, and its name here.
+_WORLD = frozenset({"ground", "world", "inertial", "fixed", "base", "earth", "origin"})
+_FIXED = {"a frame": "the fixed frame is N", "a point": "the fixed origin is O"}
 
 
 def _bare(wanted: str) -> str:
@@ -217,14 +230,19 @@ class QuantityAlgebra:
             raise ExpressionError(
                 f"{name!r} is {scope.known[name].role} and may not stand in {scope.label}",
                 found=name,
+                allowed=_listed([*scope.scalars, *scope.vectors]) or "numbers",
                 remedy=_HOW_TO_USE.get(scope.known[name].role, ""),
             )
         if name in ("N", "O", "t"):
-            raise ExpressionError(f"{name!r} may not stand in {scope.label}", found=name)
+            use = {"N": "write its axes N.x, N.y, N.z", "O": "write pos(P, O) or vel(P)"}
+            raise ExpressionError(f"{name!r} may not stand in {scope.label}", found=name, remedy=use.get(name, ""))
         choices = [*scope.scalars, *scope.vectors]
         raise ExpressionError(
-            f"unknown name {name!r} in {scope.label}", found=name, remedy=did_you_mean(name, [*choices, *scope.known])
-        )
+            f"unknown name {name!r} in {scope.label}", found=name,
+            allowed="" if scope.known else "numbers with units, such as 0.5 s",
+            remedy=did_you_mean(name, [*choices, *scope.known, "pi"])
+            or (f"declare it: `parameters: {{{name}: 1}}`" if scope.known else ""),
+        )  # fmt: skip
 
     def axis(self, frame: str, axis: AxisLetter, /) -> DimensionedValue:
         """Return the quantity of a unit vector."""

@@ -314,11 +314,12 @@ _TOKEN = re.compile(
 
 _REMEDIES = {
     "?": "write where(condition, a, b)",
-    "=": "write == to compare; there is no assignment",
+    "=": "there is no assignment: a row is zero by itself, a condition has > or <, memory is compared by ==",
+    "\N{DEGREE SIGN}": "write deg",
     "_": "names start with a letter: [A-Za-z][A-Za-z0-9_]*",
     "{": "brackets of expressions are ( )",
     "}": "brackets of expressions are ( )",
-    "'": "expressions hold no texts",
+    "'": "expressions hold no texts; the rate of a coordinate is rate(q)",
     '"': "expressions hold no texts",
     "&": "write `and`",
     "|": "write `or`",
@@ -371,13 +372,19 @@ def tokenise(text: str, where: Location) -> list[Token]:
     return tokens
 
 
+def _choice_in(text: str) -> str:
+    """Return the remedy for a choice in the form of another language; empty if there is none."""
+    return "write where(condition, a, b)" if re.search(r"\bif\b.*\belse\b|\?.*:", text) else ""
+
+
 def _stray(text: str, position: int, where: Location) -> ExpressionError:
     character = text[position]
     return ExpressionError(
         f"character {character!r} has no meaning in an expression",
         where,
         found=excerpt(text),
-        remedy=_REMEDIES.get(character, "allowed are numbers with units, names, + - * / **, comparisons, ( ) and ,"),
+        remedy=_choice_in(text)
+        or _REMEDIES.get(character, "allowed are numbers with units, names, + - * / **, comparisons, ( ) and ,"),
     )
 
 
@@ -482,6 +489,16 @@ def parse_unit(text: str, where: Location) -> _Measure:
         ) from error
 
 
+def _unit_meant(text: str) -> str:
+    """Return the remedy for a misread unit, a plural, a word of a choice; empty for others."""
+    if text in ("if", "else"):
+        return "write where(condition, a, b)"
+    if text == "\N{DEGREE SIGN}":
+        return "write deg"
+    singular = text.rstrip("s")
+    return MISREAD.get(text) or (f"did you mean '{singular}'?" if len(singular) > 1 and singular in TABLE else "")
+
+
 class _Reader:
     """Recursive descent over products of powers of units; ``anything``: rare units may continue, too."""
 
@@ -517,7 +534,7 @@ class _Reader:
                 self.where,
                 found=text,
                 allowed="SI units and those pint knows, combined by * / ^",
-                remedy=MISREAD.get(text) or did_you_mean(text, TABLE) or "put an operator between a number and a name",
+                remedy=_unit_meant(text) or did_you_mean(text, TABLE) or "put an operator between a number and a name",
             ) from None
 
     def _following(self, at: int, op: str) -> tuple[_Measure, int] | None:

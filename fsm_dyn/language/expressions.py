@@ -187,6 +187,13 @@ _UNARY: Mapping[type[ast.unaryop], str] = {ast.UAdd: "+", ast.USub: "-", ast.Not
 _AXES: Mapping[str, AxisLetter] = {"x": "x", "y": "y", "z": "z"}
 _DECIMAL_COMMA = re.compile(r"\b\d+,\d+\b")
 _DECIMAL_POINT = "decimals have a point: 0.15 kg"
+#: Remedies for functions of other tools.
+_OF_OTHERS: Mapping[str, str] = {
+    "ln": "the natural logarithm is log(x)", "if": "write where(condition, a, b)", "pow": "write a**b",
+    "hypot": "write sqrt(a**2 + b**2)", "length": "write norm(v)", "mag": "write norm(v)", "sgn": "write sign(x)",
+    "position": "write pos(P)", "velocity": "write vel(P)", "arctan2": "write atan2(y, x)",
+    **dict.fromkeys(("diff", "der", "ddt", "deriv", "dt"), "write rate(q) of a coordinate"),
+}  # fmt: skip
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "true": 1.0, "false": 0.0}
 
 
@@ -241,6 +248,9 @@ def _remedy_of(text: str) -> str:
         return "write where(condition, a, b)"
     if _DECIMAL_COMMA.search(text):
         return _DECIMAL_POINT
+    words = re.search(r"([A-Za-z]\w*|\)) +([A-Za-z]\w*)", text)
+    if words and words[2] not in WORD_OPERATORS and words[1] not in WORD_OPERATORS:
+        return f"put an operator or a comma between {words[1]!r} and {words[2]!r}; a unit stands after a number alone"
     return "an operator or an operand is missing, or a word stands where none may"
 
 
@@ -269,7 +279,9 @@ def _to_python(text: str, tokens: list[Token]) -> tuple[str, dict[str, Number]]:
 
 def _python_word(token: Token, text: str) -> str:
     if token.text == "^":
-        raise ExpressionError("'^' stands only in units", found=excerpt(text), remedy="write ** for powers")
+        apart = re.search(r"\d ([A-Za-z]+) ([A-Za-z]+)\^", text)
+        remedy = f"units are joined by * : {apart[1]}*{apart[2]}^..." if apart else "write ** for powers"
+        raise ExpressionError("'^' stands only in units", found=excerpt(text), remedy=remedy)
     if not token.text.isascii():
         raise ExpressionError(f"name {token.text!r} is not allowed", allowed="[A-Za-z][A-Za-z0-9_]*")
     if token.kind == "name" and keyword.iskeyword(token.text) and token.text not in WORD_OPERATORS:
@@ -351,7 +363,9 @@ class _Converter:
 
     def _call(self, node: ast.Call, depth: int) -> Node:
         if not isinstance(node.func, ast.Name):
-            raise self._refusal(node.func, "only the functions of the language can be called", "")
+            plain = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            remedy = f"write {plain}(...)" if plain in FUNCTIONS else ""
+            raise self._refusal(node.func, "only the functions of the language can be called", remedy)
         name = node.func.id.removeprefix("_k_")
         if name not in FUNCTIONS:
             number = self.numbers.get(name)
@@ -361,7 +375,9 @@ class _Converter:
                 f"unknown function {name!r}",
                 found=self._written(node),
                 allowed=" ".join(sorted(FUNCTIONS)),
-                remedy=did_you_mean(name, FUNCTIONS) or "to multiply, write * before the bracket",
+                remedy=_OF_OTHERS.get(name)
+                or did_you_mean(name, FUNCTIONS)
+                or "to multiply, write * before the bracket",
             )
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self._refusal(node, "arguments are plain expressions", "")

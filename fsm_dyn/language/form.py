@@ -44,7 +44,7 @@ def expression(tree: Tree) -> Text:
             raise ModelError("a finite number is wanted", tree.where, found=tree.text)
         hexadecimal = isinstance(tree.value, int) and not tree.text.strip("+-").isdigit()
         return Text(str(tree.value) if hexadecimal else tree.text, tree.where)
-    remedy = "quote expressions that contain commas" if isinstance(tree, LocatedList) else ""
+    remedy = "a vector is x*N.x + y*N.y; expressions with commas are quoted" if isinstance(tree, LocatedList) else ""
     raise ModelError(
         "a number or an expression is wanted",
         tree.where,
@@ -181,4 +181,5 @@ def pair_of_names(tree: Tree) -> tuple[str, str]:
 def _text_of(tree: Tree, wanted: str) -> str:
     if isinstance(tree, Scalar) and tree.value is not None and not isinstance(tree.value, bool):
         return tree.text
-    raise ModelError(f"{wanted} is wanted", tree.where, found=describe(tree))
+    allowed = "one that the model declares" if wanted == "a name" else ""
+    raise ModelError(f"{wanted} is wanted", tree.where, found=describe(tree), allowed=allowed)

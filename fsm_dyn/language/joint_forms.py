@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
@@ -12,7 +13,7 @@ from fsm_dyn.language.contact_forms import FRICTION, Friction
 from fsm_dyn.language.contacts import RESTITUTION_LAW, Compliance
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import name
-from fsm_dyn.language.keyed import KeyedMapping, mapping
+from fsm_dyn.language.keyed import KeyedMapping, in_place_of, mapping
 from fsm_dyn.language.keys import FLAG, NAME, Schema, expression, expressions, key, leaf, part, reference
 from fsm_dyn.language.model import RANGE
 from fsm_dyn.language.yaml import LocatedList, LocatedStr, Scalar, Tree, describe
@@ -280,6 +281,11 @@ class JointForm(KeyedMapping):
 
     what: ClassVar[str] = "a joint"
     example: ClassVar[str] = "hinge: {revolute: {child: B, at: [O, P], axis: N.z}}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(revolute="hinge pin rotary rotational", prismatic="slider slide translational linear",
+                      weld="fixed rigid", ball="spherical", helical="screw"),
+        "type": "the kind is the key: {revolute: {child: B, at: P, axis: N.z}}",
+    }  # fmt: skip
 
     revolute: RevoluteForm | None = part(RevoluteForm, "a hinge")
     prismatic: PrismaticForm | None = part(PrismaticForm, "a guide")

@@ -101,7 +101,8 @@ class KeyedMapping:
         for name, (attribute, key) in allowed.items():
             if key.required and attribute not in values:
                 owner, where = (cls.what, mapping.where) if at is None else (str(at), at.where)
-                raise ModelError(f"{owner} lacks the key {name!r}", where, remedy=_MISSING.get(name, ""))
+                remedy = _MISSING.get(name) or f"add it: `{name}: {_on_one_line(example_of(cls, attribute, key))}`"
+                raise ModelError(f"{owner} lacks the key {name!r}", where, allowed=", ".join(allowed), remedy=remedy)
         return cls(**values, **more, written=Written(mapping.where, written)).checked()
 
     def checked(self) -> Self:
@@ -136,11 +137,17 @@ def mapping(cls: ClassT) -> ClassT:
     return made  # type: ignore[no-any-return]
 
 
+def in_place_of(**words: str) -> dict[str, str]:
+    """Return the hints for words of other tools, by the key that is meant: ``contacts="collisions"``."""
+    return {word: f"the key is {key!r}" for key, others in words.items() for word in others.split()}
+
+
 _MISSING = {
     "fsm_dyn": "begin the file with `fsm_dyn: 1`",
     "bodies": "a mechanism has at least one body: `ball: {center: P, mass: 1 kg}`",
     "center": "name the point at which the mass centre is",
     "from": '`from: O` for a point given from the origin, `from: "*"` for a transition from any mode',
+    "kinetic": "one value serves for both: `friction: 0.5`; else add `kinetic: 0.4`",
 }
 
 
@@ -183,6 +190,15 @@ def default_of(cls: type[KeyedMapping], attribute: str) -> Any:
     """Return the default of a key; None if it has none."""
     item = next(item for item in fields(cls) if item.name == attribute)
     return item.default if isinstance(item.default, str | int | tuple) else None
+
+
+def _on_one_line(value: object) -> str:
+    """Return an example in the form of a file."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_on_one_line(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_on_one_line(item) for item in value) + "]"
+    return str(value)
 
 
 _OF_ROLE: Mapping[str, str] = {

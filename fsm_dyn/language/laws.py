@@ -244,6 +244,8 @@ ONE_WAY: Final = Law(
 
 # -- Dry friction on a speed: a friction force with given bounds, and no normal force ------------------------
 
+_BOUNDED: Final = (Option("speed", "slip"), Option("static", "static"), Option("kinetic", "kinetic"))
+
 DRY_FRICTION: Final = Law(
     name="dry_friction",
     normal="none",
@@ -251,21 +253,17 @@ DRY_FRICTION: Final = Law(
     guards=(LIMIT, REST),
     events=lambda frictional, infinite, limited: ("sticks", "slides"),
     became=BECAME,
-    entry=Entry(
-        "dry_friction",
-        "dry friction",
-        "Dry friction on a speed.",
-        needs=(Option("speed", "slip"), Option("static", "static"), Option("kinetic", "kinetic")),
-    ),
+    entry=Entry("dry_friction", "dry friction", "Dry friction on a speed.", needs=_BOUNDED),
 )
 
 
-# -- Friction of a joint -------------------------------------------------------------------------------------
+# -- Friction in proportion to a load ------------------------------------------------------------------------
 #
-# On its speed, bounded in proportion to the resultant of the forces of the joint's rows.
+# On a speed, bounded in proportion to the resultant of the forces of a joint's rows, or to the normal force of a
+# contact, as the resistance of a wheel to rolling and of a foot to turning on the spot.
 #
-# ``static`` and ``kinetic`` are coefficients of the resultant; in a journal bearing they contain the radius. In an
-# impact such a joint has no friction impulse (docs/theory.md, "Friction of joints").
+# ``static`` and ``kinetic`` are coefficients of the load; in a journal bearing they contain the radius. In an
+# impact there is no impulse of it (docs/theory.md, "Friction of joints").
 
 BEARING: Final = Law(
     name="bearing",
@@ -275,7 +273,11 @@ BEARING: Final = Law(
     guards=(LIMIT, REST),
     events=lambda frictional, infinite, limited: ("sticks", "slides"),
     became=BECAME,
-)
+    entry=Entry(
+        "dry_friction", "dry friction", "Dry friction on a speed, of given forces or in proportion to a normal force.",
+        needs=(*_BOUNDED, Option("load", "loaded_by")),
+    ),
+)  # fmt: skip
 
 
 # -- Contact laws, one file each; other modules use only their declarations ----------------------------------

@@ -31,7 +31,7 @@ from fsm_dyn.language.form import as_section, contact_key, expression, name, one
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.joint_forms import JointForm
-from fsm_dyn.language.keyed import KeyedMapping, exactly_one, mapping
+from fsm_dyn.language.keyed import KeyedMapping, exactly_one, in_place_of, mapping
 from fsm_dyn.language.keys import (
     EXPRESSION,
     TEXT,
@@ -258,8 +258,25 @@ class MechanismForm(ModelSettings):
         "use", "variants",
     )  # fmt: skip
     hints: ClassVar[Mapping[str, str]] = {
-        "drives": "the key is 'scenarios'",
-        "drawing": "the key is 'view'",
+        **in_place_of(
+            parameters="constants",
+            coordinates="dof dofs q generalized_coordinates state variables",
+            points="markers sites",
+            bodies="links parts",
+            joints="hinges",
+            shapes="geometry geoms outlines",
+            contacts="collisions",
+            inputs="actuators controls",
+            initial="initial_conditions initial_state start x0",
+            outputs="sensors measurements",
+            view="drawing graphics visual",
+            scenarios="drives",
+            numerics="solver tolerances",
+            name="title",
+            summary="description",
+            transitions="events guards",
+        ),
+        "version": "begin the file with `fsm_dyn: 1`",
         "forces": "forces and torques are items of 'loads'",
         "springs": "springs are items of 'loads'",
         "dampers": "dampers are items of 'loads'",

@@ -16,7 +16,7 @@ from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joi
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import expression
 from fsm_dyn.language.interfaces import Controller, Port
-from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
+from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of
 from fsm_dyn.language.keys import NOT_NEGATIVE, TEXT, UNIT, VALUE, key, leaf, list_of, one_of, part, reference
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import PartName, RunPhase
@@ -105,6 +105,7 @@ class Point(NamedEntry):
 
     what: ClassVar[str] = "a point"
     example: ClassVar[str] = "P: {from: O, at: x*N.x}"
+    hints: ClassVar[Mapping[str, str]] = in_place_of(**{"from": "parent of origin", "at": "offset position pos vector"})
 
     origin: str = reference("a point", "point that it is given from", name="from", example="O")
     at: Text = expression_key(
@@ -152,7 +153,9 @@ class Body(NamedEntry):
 
     what: ClassVar[str] = "a body"
     example: ClassVar[str] = "ball: {center: P, mass: 1 kg}"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'"}
+    hints: ClassVar[Mapping[str, str]] = in_place_of(
+        center="centre com cg cog origin position at", mass="weight m", inertia="I J Izz moment_of_inertia tensor"
+    )
     first: ClassVar[tuple[str, ...]] = ("frame", "center", "mass", "inertia")
     digested: ClassVar[tuple[str, ...]] = ("name", "center", "mass", "frame", "inertia", "about")
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.keyed import KeyedMapping, keys_of
+from fsm_dyn.language.keyed import KeyedMapping, in_place_of, keys_of
 from fsm_dyn.language.keys import POSITIVE, expression
 from fsm_dyn.language.units import ACCELERATION, DIMENSIONLESS, LENGTH, MASS, SPEED, TIME, Dimension
 
@@ -25,6 +25,7 @@ class ModelTolerances(KeyedMapping):
     what: ClassVar[str] = "numerics"
     example: ClassVar[str] = "numerics: {gap: 1e-8 m}"
     unknown: ClassVar[str] = "there is no tolerance {key!r}"
+    hints: ClassVar[Mapping[str, str]] = in_place_of(rtol="tolerance tol reltol", atol="abstol")
     #: Units of those that have no unit of their own.
     varying: ClassVar[Mapping[str, str]] = {"atol": "unit of the state", "graze": "unit of the guard"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -9,7 +10,7 @@ from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, expression, free_text
 from fsm_dyn.language.form import name as reference
-from fsm_dyn.language.keyed import KeyedMapping, mapping
+from fsm_dyn.language.keyed import KeyedMapping, in_place_of, mapping
 from fsm_dyn.language.keys import Schema, key, leaf, list_of, one_of, reference_to
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import (
@@ -135,6 +136,7 @@ class PhaseForm(KeyedMapping):
 
     what: ClassVar[str] = "a phase"
     example: ClassVar[str] = "rest: {when: stop is closed, colour: grey}"
+    hints: ClassVar[Mapping[str, str]] = in_place_of(when="if condition while", colour="color")
 
     when: tuple[Conjunction, ...] = key(CONDITIONS, "conditions for the phase")
     after: tuple[str, ...] = key(PHASE_NAMES, "it begins only directly after this phase, or one of a list", ())

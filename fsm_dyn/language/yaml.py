@@ -313,7 +313,8 @@ class _Composer:
                 _refuse_rest_of_value(key)
             if key in entries:
                 first = next(k for k in entries if k == key)
-                raise ModelError(f"key {key!r} is defined twice", key.where, found=f"first in line {first.where.line}")
+                raise ModelError(f"key {key!r} is defined twice", key.where, found=f"first in line {first.where.line}",
+                                 remedy="put both under one key, or rename one")  # fmt: skip
             entries[key] = value
         return LocatedMapping(entries, where, flow=bool(event.flow_style))
 

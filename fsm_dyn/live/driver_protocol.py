@@ -211,6 +211,17 @@ class Device(Protocol):
     # be only one.
 
 
+#: Remedies for names of devices, by the driver that serves them.
+_SERVED_BY: Final = {
+    device: f"its driver is '{driver}'"
+    for driver, devices in {
+        "touch": "phantom omni touchx geomagic", "force_dimension": "falcon omega delta sigma", "inverse3": "haply",
+        "pointer": "mouse", "gamepad": "joystick xbox",
+    }.items()
+    for device in devices.split()
+}  # fmt: skip
+
+
 def driver_class(name: str) -> Any:
     """Return the class of a driver.
 
@@ -242,7 +253,7 @@ def driver_class(name: str) -> Any:
             f"there is no driver '{name}'",
             found=name if isinstance(error, ModuleNotFoundError) else str(error),
             allowed="a shipped driver, FILE.py with a class Driver, or module:Class",
-            remedy="'fsm-dyn device --list-drivers' lists the shipped ones",
+            remedy=_SERVED_BY.get(name.lower(), "'fsm-dyn device --list-drivers' lists the shipped ones"),
         ) from error
 
 

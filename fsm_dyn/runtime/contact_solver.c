@@ -3,20 +3,24 @@
 #include "elementary.h"
 #include "contacts.h"
 
-/* -- Loads of bearings: resultants of the forces of constraint rows, which depend on the friction that they bound
-   (docs/theory.md, "Friction of joints"). */
+/* -- Loads of bearings: resultants of the forces of constraint rows, or the normal force of a contact, which depend on the
+   friction that they bound (docs/theory.md, "Friction of joints"). */
 
 #define FSM_ANY_LOAD          1e30 // a load under which everything holds: beyond all others
 #define FSM_MOST_COMBINATIONS 64   // of bearings that hold, tried where the first loads lead nowhere
 
-/* Return the resultant of the forces that load contact `k`; `held` (m,): numbers of the rows with the forces `force`. */
-FSM_LOCAL double fsm_bearing_load(const struct fsm_tables *tables, int64_t k, fsm_indices held, fsm_vector force)
+/* Return the resultant of the forces that load contact `k`: those of `bilateral` and of `contacts`. */
+FSM_LOCAL double fsm_bearing_load(const struct fsm_tables *tables, int64_t k, struct fsm_row_forces bilateral,
+                                  struct fsm_row_forces contacts)
 {
+    const struct fsm_row_forces both[2] = {bilateral, contacts};
     double parts[2] = {0.0, 0.0};
-    for (int64_t i = 0; i < held.n; i++) {
-        for (int64_t part = 0; part < 2; part++) {
-            if (AT(tables->contact_rows, k, 2 + part) == held.at[i]) {
-                parts[part] = force.at[i];
+    for (int64_t of = 0; of < 2; of++) {
+        for (int64_t i = 0; i < both[of].force.n; i++) {
+            for (int64_t part = 0; part < 2; part++) {
+                if (AT(tables->contact_rows, k, 2 + part) == both[of].row.at[i]) {
+                    parts[part] = both[of].force.at[i];
+                }
             }
         }
     }
@@ -64,13 +68,23 @@ static bool update_loads(const struct fsm_bearing_problem *bearings, const struc
             int64_t k = bearings->problem->contact.at[at];
             bool holds = solution->choices.at[at] == FSM_CHOICE_HOLD;
             double *load = holds ? &bearings->still.at[at] : &bearings->moving.at[at];
-            double now = fsm_bearing_load(bearings->tables, k, bearings->held, bearings->reaction);
+            double now =
+                fsm_bearing_load(bearings->tables, k, (struct fsm_row_forces){bearings->held, bearings->reaction},
+                                 (struct fsm_row_forces){bearings->problem->row, solution->forces});
             largest = fsm_larger(largest, now);
             change = fsm_larger(change, fabs(now - *load));
             *load = now;
         }
     }
     return change <= FSM_LOAD_AGREES * largest;
+}
+
+/* Return the load of entry `at` of the problem without the forces of contacts. */
+static double load_without_contacts(const struct fsm_bearing_problem *bearings, int64_t at)
+{
+    return fsm_bearing_load(bearings->tables, bearings->problem->contact.at[at],
+                            (struct fsm_row_forces){bearings->held, bearings->base},
+                            (struct fsm_row_forces){{NULL, 0}, {NULL, 0}});
 }
 
 /* Return the bearings of a scaled problem, coefficients as `problem` has them now.
@@ -94,7 +108,7 @@ FSM_LOCAL struct fsm_bearing_problem fsm_bearings_of(struct fsm_arena *arena, co
                                            .kinetic_friction = fsm_arena_copy(arena, problem->kinetic_friction)};
     for (int64_t at = 0; at < count; at++) {
         bearings.still.at[at] = FSM_ANY_LOAD;
-        bearings.moving.at[at] = fsm_bearing_load(tables, problem->contact.at[at], held, base);
+        bearings.moving.at[at] = load_without_contacts(&bearings, at);
     }
     return bearings;
 }
@@ -136,8 +150,7 @@ static void assume(const struct fsm_bearing_problem *bearings, int64_t holding)
     for (int64_t at = 0, bit = 1; at < bearings->still.n; at++) {
         if (is_bearing(bearings, at)) {
             bearings->still.at[at] = (holding & bit) != 0 ? FSM_ANY_LOAD : 0.0;
-            bearings->moving.at[at] =
-                fsm_bearing_load(bearings->tables, bearings->problem->contact.at[at], bearings->held, bearings->base);
+            bearings->moving.at[at] = load_without_contacts(bearings, at);
             bit *= 2;
         }
     }

@@ -300,7 +300,12 @@ struct fsm_bearing_problem {
     fsm_vector still, moving;                     // (n_contacts of the problem,): loads at rest and sliding, N
     fsm_vector static_friction, kinetic_friction; // the same, coefficients
 };
-FSM_LOCAL double fsm_bearing_load(const struct fsm_tables *tables, int64_t k, fsm_indices held, fsm_vector force);
+struct fsm_row_forces {
+    fsm_indices row; // (n,): numbers of constraint rows
+    fsm_vector force;
+};
+FSM_LOCAL double fsm_bearing_load(const struct fsm_tables *tables, int64_t k, struct fsm_row_forces bilateral,
+                                  struct fsm_row_forces contacts);
 FSM_LOCAL void fsm_reactions_under(const struct fsm_response *response, fsm_vector base, fsm_vector forces,
                                    fsm_vector reaction);
 FSM_LOCAL bool fsm_any_bearing(const struct fsm_tables *tables, fsm_indices contact);

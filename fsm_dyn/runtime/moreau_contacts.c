@@ -485,7 +485,8 @@ static double load_of(const struct fsm_time_step *step, const struct fsm_active_
     fsm_mark top = fsm_arena_mark(step->arena);
     fsm_vector reaction = fsm_arena_vector(step->arena, active->held.n);
     fsm_reactions_under(active->response, active->reaction, impulse, reaction);
-    double load = fsm_bearing_load(step->tables, k, active->held, reaction);
+    double load = fsm_bearing_load(step->tables, k, (struct fsm_row_forces){active->held, reaction},
+                                   (struct fsm_row_forces){active->rows, impulse});
     fsm_arena_release(step->arena, top);
     return load;
 }

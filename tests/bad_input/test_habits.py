@@ -40,7 +40,7 @@ initial: {y: 1 m}
         ('outputs: {h: "y + 0,5 m"}', 'outputs: {h: "y + 0.5 m"}', "9:14", "decimals have a point"),
         (
             "shapes: {s: {segment: {points: [[-1 m, 0 m], [1 m, 0 m]], side: N.y}}}",
-            "shapes: {s: {segment: {points: [[-1 m, 0 m], [1 m, 0 m]]}, side: N.y}}", "9:59", "beside `segment`",
+            "shapes: {s: {segment: {points: [[-1 m, 0 m], [1 m, 0 m]]}, side: N.y}}", "9:59", "a key of the shape",
         ),
     ],
 )  # fmt: skip

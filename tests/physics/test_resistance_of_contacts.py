@@ -1,0 +1,160 @@
+"""Friction in proportion to the normal force of a contact: rolling, turning on the spot, and cords over capstans."""
+
+import math
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language import loader
+
+G = 9.81
+BALL = """
+fsm_dyn: 1
+parameters: {{m: 0.16 kg, r: 28 mm, J: 2*m*r**2/5, c: {c} mm, mu: 0.3, g: 9.81 m/s^2, slope: {slope} rad, v: {v} m/s}}
+coordinates: {{x: m, y: m, q: rad}}
+frames: {{B: {{parent: N, rotate: {{z: q}}}}}}
+points: {{C: {{from: O, at: x*N.x + y*N.y}}}}
+bodies: {{ball: {{frame: B, center: C, mass: m, inertia: {{zz: J}}}}}}
+shapes:
+  cloth: {{line: {{along: N.x}}, side: N.y}}
+  rim: {{circle: {{frame: B, center: C, radius: r}}}}
+contacts:
+  resists: {{dry_friction: {{speed: rate(q), static: c, kinetic: c, load: rolls}}}}
+  rolls: {{between: [rim, cloth], friction: mu, restitution: 0.5}}
+loads: [{{gravity: g*(sin(slope)*N.x - cos(slope)*N.y)}}]
+initial: {{y: r + {height} m, x_dot: v, q_dot: {spin} rad/s}}
+"""
+SPIN = """
+fsm_dyn: 1
+parameters: {m: 0.2 kg, r: 30 mm, J: 2*m*r**2/5, c: 0.4 mm, w: 40 rad/s}
+frames: {B: {parent: N, euler_parameters: e}}
+coordinates: {x: m, y: m, z: m}
+points: {C: {from: O, at: x*N.x + y*N.y + z*N.z}}
+bodies: {ball: {frame: B, center: C, mass: m, inertia: {xx: J, yy: J, zz: J}}}
+speeds:
+  vx: rate(x)
+  vy: rate(y)
+  vz: rate(z)
+  w1: "dot(omega(B), B.x)"
+  w2: "dot(omega(B), B.y)"
+  w3: "dot(omega(B), B.z)"
+shapes:
+  ground: {plane: {from: O}, side: N.z}
+  ball_face: {sphere: {frame: B, center: C, radius: r}}
+contacts:
+  stands: {between: [ball_face, ground], friction: 0.3}
+  turns: {dry_friction: {speed: "dot(omega(B), N.z)", static: c, kinetic: c, load: stands}}
+loads: [{gravity: -9.81 m/s^2*N.z}]
+initial: {z: r, w3: w}
+"""
+
+
+def ball(c=0.5, slope=0.0, v=0.0, height=0.0, spin=0.0):
+    return fsm_dyn.compile(loader.load(text=BALL.format(c=c, slope=slope, v=v, height=height, spin=spin)))
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "online"}, {"method": "moreau_jean", "step": 1e-3}])
+def test_a_rolling_ball_is_slowed_by_the_arm_of_its_normal_force(options):
+    """About the line of contact (m r² + J) ω' = -c m g."""
+    run = fsm_dyn.simulate(ball(v=1.0, spin=-1.0 / 0.028), 10.0, **options)
+    slowing = G * 0.5e-3 / 0.028 / 1.4
+    assert run.q[-1][0] == pytest.approx(0.5 / slowing, rel=1e-8)
+    assert run.transitions[-1].time == pytest.approx(1.0 / slowing, abs=1e-3 if options.get("step") else 1e-9)
+    assert run.transitions[-1].cause.startswith("resists sticks")
+    assert run.energy.relative_residual < 1e-9
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "online"}])
+def test_a_ball_on_a_slope_rolls_off_beyond_the_angle_of_its_resistance(options):
+    limit = math.atan(0.5 / 28.0)
+    still = fsm_dyn.simulate(ball(slope=0.999 * limit), 1.0, **options)
+    assert np.abs(still.q[-1][2]) < 1e-12
+    rolls = fsm_dyn.simulate(ball(slope=1.2 * limit), 1.0, **options)
+    down = G * (math.sin(1.2 * limit) - math.cos(1.2 * limit) * 0.5 / 28.0) / 1.4
+    assert rolls.q[-1][0] == pytest.approx(0.5 * down, rel=1e-9)
+
+
+@pytest.mark.parametrize("spin", [0.0, -20.0])
+def test_there_is_no_resistance_in_flight(spin):
+    """A ball that falls keeps its spin until it lands, and comes to rest: bounces have no impulse of resistance."""
+    run = fsm_dyn.simulate(ball(height=0.2, spin=spin), 8.0)
+    flight = run.t < math.sqrt(0.4 / G) * (1.0 - 1e-9)
+    assert np.ptp(run.u[flight][:, 2]) == 0.0
+    assert not run.outcome.failed
+    assert np.abs(run.u[-1]).max() < 1e-9
+
+
+def test_a_ball_that_turns_on_the_spot_stops_by_drilling():
+    """J ω' = -c m g about the normal, with any friction along the plane."""
+    graph = fsm_dyn.compile(loader.load(text=SPIN))
+    run = fsm_dyn.simulate(graph, 5.0)
+    inertia = 0.4 * 0.2 * 0.03**2
+    ends = inertia * 40.0 / (0.4e-3 * 0.2 * G)
+    assert run.transitions[-1].time == pytest.approx(ends, rel=1e-9)
+    assert np.abs(run.q[-1][:2]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("load: cloth", "'cloth' is a shape, not a contact"),
+        ("load: rols", "did you mean 'rolls'"),
+        ("load: resists", "has no normal force"),
+    ],
+)
+def test_a_load_that_is_no_normal_force_is_refused(wrong, words):
+    text = BALL.format(c=1, slope=0, v=0, height=0, spin=0).replace("load: rolls", wrong)
+    with pytest.raises(ModelError, match=words):
+        loader.load(text=text)
+
+
+def test_coefficients_of_a_load_have_the_unit_of_an_arm():
+    text = BALL.format(c=1, slope=0, v=0, height=0, spin=0).replace("c: 1 mm", "c: 1 N*m")
+    with pytest.raises(ModelError, match=r"is in N\*m"):
+        loader.load(text=text)
+
+
+# -- A cord over a capstan ---------------------------------------------------------------------------------
+#
+# With the mean N and half the difference F of both tensions, T2/T1 = e^(mu phi) is |F| = tanh(mu phi/2) N: the gap of
+# the contact is the slack of the cord, and its slip the difference of the rates of both ends.
+
+CAPSTAN = """
+fsm_dyn: 1
+parameters: {{m1: {m1} kg, m2: {m2} kg, mu: 0.2, phi: {turns}*2*pi + pi, g: 9.81 m/s^2, l: 2 m, r: 0.1 m, w: {w} rad/s}}
+coordinates: {{a: m, b: m}}
+points: {{A: {{from: O, at: -a*N.y}}, B: {{from: O, at: -b*N.y}}}}
+bodies: {{one: {{center: A, mass: m1}}, two: {{center: B, mass: m2}}}}
+contacts:
+  cord:
+    gap: l - a - b
+    slip: rate(b) - rate(a) - 2*r*w
+    friction: tanh(mu*phi/2)
+loads: [{{gravity: -g*N.y}}]
+initial: {{a: 1 m, b: 1 m}}
+"""
+
+
+@pytest.mark.parametrize(("turns", "factor"), [(0, 0.999), (0, 1.001), (1, 0.999), (1, 1.001)])
+def test_a_cord_over_a_capstan_slips_at_the_ratio_of_euler_and_eytelwein(turns, factor):
+    ratio = math.exp(0.2 * (2 * math.pi * turns + math.pi))
+    m2 = factor * ratio
+    graph = fsm_dyn.compile(loader.load(text=CAPSTAN.format(m1=1.0, m2=m2, turns=turns, w=0.0)))
+    run = fsm_dyn.simulate(graph, 0.1)
+    if factor < 1.0:
+        assert np.abs(run.u[-1]).max() < 1e-12
+    else:  # m2 (g - a) = e^(mu phi) m1 (g + a)
+        down = G * (m2 - ratio) / (m2 + ratio)
+        assert run.q[-1][1] - 1.0 == pytest.approx(0.5 * down * 0.01, rel=1e-7)
+    assert run.energy.relative_residual < 1e-9
+
+
+def test_a_capstan_that_turns_hauls():
+    """The drum slips under the cord: it lifts the heavier mass as long as it is below the ratio."""
+    ratio = math.exp(0.2 * 3 * math.pi)
+    graph = fsm_dyn.compile(loader.load(text=CAPSTAN.format(m1=1.0, m2=0.9 * ratio, turns=1, w=-100.0)))
+    run = fsm_dyn.simulate(graph, 0.1)
+    up = G * (0.9 * ratio - ratio) / (0.9 * ratio + ratio)
+    assert run.q[-1][1] - 1.0 == pytest.approx(0.5 * up * 0.01, rel=1e-7)
