@@ -16,6 +16,7 @@ from fsm_dyn.derive.enumeration import enumerate_modes
 from fsm_dyn.language import models
 from fsm_dyn.language.builder import Model
 from fsm_dyn.language.components import split_name
+from fsm_dyn.language.impositions import imposed_contacts
 from fsm_dyn.language.loader import load as load_mechanism
 from fsm_dyn.language.model import Mechanism, placed
 from fsm_dyn.language.scales import measures
@@ -141,7 +142,12 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
     begin = initial_state(automaton, values, parameter_vector(values))
     samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
     enumeration = enumerate_modes(
-        automaton.system, automaton.patterns, mechanism.only_listed, samples, _gap_units(mechanism)
+        automaton.system,
+        automaton.patterns,
+        mechanism.only_listed,
+        samples,
+        _gap_units(mechanism),
+        frozenset(imposed_contacts(mechanism)),
     )
     automaton = automaton.with_enumeration(enumeration.infeasible, enumeration.fully_enumerated)
     wanted = [name.states for name in enumeration.modes]

@@ -16,7 +16,7 @@ from fsm_dyn.derive.speeds import Speeds, sample
 from fsm_dyn.derive.symbols import MechanismSymbols, require_independent
 from fsm_dyn.derive.terms import ConstraintRow, ContactTerms, Role
 from fsm_dyn.derive.velocities import Motion
-from fsm_dyn.language.contacts import BearingContact, Contact, FeatureContact, SurfaceContact
+from fsm_dyn.language.contacts import BearingContact, Contact, FeatureContact, LawContact, SurfaceContact
 from fsm_dyn.language.elements import Constraint, PositionConstraint
 from fsm_dyn.language.expression_tree import CASE_FUNCTIONS, Text
 from fsm_dyn.language.values import flat_values
@@ -349,7 +349,8 @@ class ConstraintRowBuilder:
         residual: Node | None,
     ) -> ConstraintRow:
         A, b = tuple(columns[:-1]), columns[-1]
-        if self._vanishes(A):
+        # a row to impose that no motion could break counts as a redundant one
+        if not self._is_imposed(name) and self._vanishes(A):
             raise ModelError(
                 f"the {_noun(role)} of '{name}' constrains nothing: no speed has a share in it",
                 text.where,
@@ -357,6 +358,10 @@ class ConstraintRowBuilder:
                 remedy="it can be neither held nor broken by any motion: correct it or leave it out",
             )
         return ConstraintRow(name, owner, role, A, b, self._gamma(A, b, rate), residual, contact)
+
+    def _is_imposed(self, name: str) -> bool:
+        contact = self.system.mechanism.contacts.get(name)
+        return isinstance(contact, LawContact) and bool(contact.imposed)
 
     def _vanishes(self, A: tuple[Node, ...]) -> bool:
         """Whether all coefficients are zero everywhere; expressions with cases may be zero in some of them only."""

@@ -34,6 +34,7 @@ def enumerate_modes(
     only_listed: bool,
     samples: Mapping[str, Array],
     units: Mapping[str, str],
+    imposed: frozenset[str] = frozenset(),
 ) -> Enumeration:
     """Name all modes, or, if there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
 
@@ -41,12 +42,14 @@ def enumerate_modes(
     ----------
     samples : the terms at sampled states, for the test of contradictions units : units of gaps by contact, none in
     models without units
+    imposed : names of locks that are released in these modes: those with them are embedded online
     """
     contacts = system.contacts
-    complete = math.prod(len(contact.codes) for contact in contacts) <= LARGEST_ENUMERATION
+    codes = [contact.codes[:1] if contact.name in imposed else contact.codes for contact in contacts]
+    complete = math.prod(map(len, codes)) <= LARGEST_ENUMERATION
     modes: dict[str, ModeName] = {}
     pruned: dict[str, str] = {}
-    for states in _combinations(contacts, patterns, complete):
+    for states in _combinations(contacts, codes, patterns, complete):
         mode = name_mode(contacts, patterns, states)
         reason = (
             infeasibility_reason(system, states, samples, units)
@@ -59,14 +62,14 @@ def enumerate_modes(
             pruned[mode.name] = reason
         else:
             modes[mode.name] = mode
-    return Enumeration(tuple(modes.values()), pruned, complete)
+    return Enumeration(tuple(modes.values()), pruned, complete and not imposed)
 
 
 def _combinations(
-    contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], complete: bool
+    contacts: Sequence[ContactInfo], codes: Sequence[Sequence[int]], patterns: Sequence[Pattern], complete: bool
 ) -> Iterator[tuple[int, ...]]:
     if complete:
-        everything = list(itertools.product(*(contact.codes for contact in contacts)))
+        everything = list(itertools.product(*codes))
         order = {id(p): i for i, p in enumerate(patterns)}
 
         def rank(states: tuple[int, ...]) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.dimensions import uses_units
 from fsm_dyn.language.elements import (
     AccelerationConstraint,
+    ConstantSchedule,
     Constraint,
     CoupledPort,
     ForceLoad,
@@ -35,11 +36,13 @@ from fsm_dyn.language.elements import (
     VelocityConstraint,
 )
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.hand_constraints import with_hand
+from fsm_dyn.language.impositions import Imposition, imposed_inputs, with_imposed
 from fsm_dyn.language.interfaces import Port
 from fsm_dyn.language.joint_expansion import refuse_whole_turns
 from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import exactly_one, keys_of, only_with
-from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.mechanism_form import CONSTRAINTS, MechanismForm
 from fsm_dyn.language.model import Coordinate, Mechanism, ModelSettings, Parameter
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.rewriting import reattached, substituted, substituted_points, with_accelerations, with_kinks
@@ -317,7 +320,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
             form.key("coordinates"),
             remedy="add a section such as `coordinates: {x: m, q: rad}`, or joints",
         )
-    shapes = shapes_of(form)
+    shapes, imposed = shapes_of(form), _imposed(form)
+    inputs = {**form.inputs, **imposed_inputs(imposed)}
     mechanism = Mechanism(
         name=form.name or default_name,
         parameters=form.parameters,
@@ -329,8 +333,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
         shapes=shapes,
         contacts=_contacts(form, shapes),
-        inputs=_scheduled(form.inputs, form.schedule),
-        scenarios=_scenarios(form),
+        inputs=_scheduled(inputs, form.schedule),
+        scenarios=_scenarios(form, inputs),
         loads=loads_of(form.loads),
         modes=form.modes.modes,
         only_listed=form.modes.only_listed,
@@ -353,7 +357,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     if form.port_coupling != "none":
         expanded = _with_joints(mechanism, form) if form.joints else mechanism
         mechanism = coupled(mechanism, expanded, form.port_coupling == "admittance", bool(form.speeds))
-    mechanism = with_kinks(with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism))
+    mechanism = with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism)
+    mechanism = with_kinks(with_hand(with_imposed(mechanism, imposed), form.imposable))
     ends = range_transitions(mechanism.coordinates)
     return replace(mechanism, transitions=(*mechanism.transitions, *ends)) if ends else mechanism
 
@@ -449,11 +454,42 @@ def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Con
     return found
 
 
-def _scenarios(form: MechanismForm) -> dict[str, Mapping[str, Schedule]]:
-    for schedules in form.scenarios.values():
+def _imposed(form: MechanismForm) -> dict[str, Imposition]:
+    """Return the constraints to impose, those of scenarios after those of the section.
+
+    Raises
+    ------
+    ModelError
+        One has the name of an input, or of another one.
+    """
+    found = dict(form.imposed)
+    for scenario in form.scenarios.values():
+        for name, entry in scenario.get(CONSTRAINTS, {}).items():
+            if name in found:
+                raise ModelError(
+                    f"the constraint {str(name)!r} is imposed twice", where_of(name),
+                    remedy="rename it, or schedule the one of `imposed` by its name",
+                )  # fmt: skip
+            found[name] = replace(entry, at=None, until=None)
+    for name in found:
+        if name in form.inputs:
+            raise ModelError(
+                f"the constraint {str(name)!r} has the name of an input", where_of(name),
+                remedy="rename it: it makes an input of the same name",
+            )  # fmt: skip
+    return found
+
+
+def _scenarios(form: MechanismForm, inputs: Mapping[str, Input]) -> dict[str, Mapping[str, Schedule]]:
+    found: dict[str, Mapping[str, Schedule]] = {}
+    for scenario, entries in form.scenarios.items():
+        schedules = {name: schedule for name, schedule in entries.items() if name != CONSTRAINTS}
         for name in schedules:
-            _require_input(name, form.inputs)
-    return dict(form.scenarios)
+            _require_input(name, inputs)
+        for name, entry in entries.get(CONSTRAINTS, {}).items():
+            schedules[name] = entry.schedule or ConstantSchedule(value=Text("1", entry.where), where=entry.where)
+        found[scenario] = schedules
+    return found
 
 
 def _require_input(name: str, inputs: Mapping[str, Input]) -> None:

@@ -410,6 +410,58 @@ class SectionMethods(WrittenModel):
             "joint_stop": joint_stop, "dry_friction": dry_friction, "lock": lock, "one_way": one_way,
         } | others))
 
+    def impose(
+            self, name: str, /, *, pin: Value = None, weld: Value = None, angle: Value = None,
+            distance: Value = None, line: Value = None, along: Value = None, coordinate: Value = None,
+            at: Value = None, until: Value = None, holds_to: Value = None, within: Value = None,
+            draw_in: Value = None, **others: Value,
+    ) -> Self:
+        """Add a constraint to impose.
+
+        A constraint that holds while the input of its name is above 0.5.
+
+        Parameters
+        ----------
+        name : str
+            Of the entry.
+        pin : Value, optional
+            A point stays on a point, or at its coordinates in a body.
+        weld : Value, optional
+            Two bodies move as one.
+        angle : Value, optional
+            The angle between two bodies in the plane stays.
+        distance : Value, optional
+            The distance of two points stays.
+        line : Value, optional
+            The first point stays on a line through the second.
+        along : Value, optional
+            Axis of a frame, the direction of `line`.
+        coordinate : Value, optional
+            It stays at its value.
+        at : Value, optional
+            From this time on.
+        until : Value, optional
+            Up to this time (default the end).
+        holds_to : Value, optional
+            Largest force of each of its rows.
+        within : Value, optional
+            Largest distance, held as it is, of what a `pin` or a `line` joins (default 1 mm; more than 0).
+        draw_in : Value, optional
+            Time in which a distance goes to zero, however large, instead of being refused (more than 0).
+        **others
+            None: other keys are refused, with the place of the call.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        return self._add("imposed", name, None, given_keys({
+            "pin": pin, "weld": weld, "angle": angle, "distance": distance, "line": line, "along": along,
+            "coordinate": coordinate, "at": at, "until": until, "holds_to": holds_to, "within": within,
+            "draw_in": draw_in,
+        } | others))
+
     def input(
             self, name: str, short: Value = None, /, *, unit: Value = None, linear: Value = None,
             steps: Value = None, expression: Value = None, constant: Value = None, **others: Value,

@@ -245,7 +245,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
         UnitCheck(coordinate, scopes, coordinates).check()
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
-    for entry in (*mechanism.ports.values(), *mechanism.pins.values()):
+    for entry in (*mechanism.ports.values(), *mechanism.imposed.values(), *mechanism.pins.values()):
         UnitCheck(entry, scopes, coordinates).check()
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]

@@ -70,7 +70,7 @@ class References:
         self._modes()
         for transition in m.transitions:
             self._transition(transition)
-        for entry in (*m.ports.values(), *m.pins.values()):
+        for entry in (*m.ports.values(), *m.imposed.values(), *m.pins.values()):
             check_references(entry, self._reference)
         self._initial()
         for name, outlines in m.view.items():
@@ -227,6 +227,9 @@ class References:
             self._event(*transition.on)
         for name in transition.reset:
             self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+        for name, state in transition.switches.items():
+            self._contact(name)
+            self._state(self.mechanism.contacts[name], state)
         for name in transition.set:
             self._one_of(name, "a memory", self.mechanism.memory)
         for impulse in transition.impulses:

@@ -82,8 +82,9 @@ def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
         _value(text, values, f"the initial value of {name!r}")
     for name, text in mechanism.numerics.items():
         _positive(text, values, f"the tolerance {name!r}")
-    for entry in (*mechanism.controllers.values(), *mechanism.ports.values(), *mechanism.pins.values()):
-        check_bounds(entry, value_of)
+    for section in (mechanism.controllers, mechanism.ports, mechanism.imposed, mechanism.pins):
+        for entry in section.values():
+            check_bounds(entry, value_of)
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):
             _value(text, values, f"a length in the view of {name!r}")

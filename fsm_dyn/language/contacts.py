@@ -89,8 +89,9 @@ def _gap(contact: Contact, found: KnownUnits) -> list[Dimension] | None:
 
 
 def _gap_scope(contact: Contact) -> str:
-    """Memory is constant between transitions: a gap may jump with it, a held row may not."""
-    return "gap" if contact.contact_law.has_gap and not contact.bilateral else "configuration"
+    """Memory is constant between transitions: a gap may jump with it, a held row may only in its reference."""
+    imposed = isinstance(contact, LawContact) and contact.imposed
+    return "gap" if imposed or (contact.contact_law.has_gap and not contact.bilateral) else "configuration"
 
 
 def _second_slip(contact: Contact, found: KnownUnits) -> list[Dimension] | None:
@@ -180,12 +181,13 @@ class LawContact(Contact):
     ``dry_friction``: friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``; ``lock``: a
     bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions; ``limited_lock``: a
     lock with a release at the force ``static``; ``one_way``: a speed, the rate of ``gap`` or ``slip``, without negative
-    values.
+    values. ``imposed`` names the constraint to impose of a lock made from one.
     """
 
     digested: ClassVar[tuple[str, ...]] = (*Contact.digested, "law")
 
     law: str
+    imposed: str = ""
 
     @property
     def kind(self) -> str:

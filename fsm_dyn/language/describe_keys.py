@@ -16,6 +16,7 @@ from typing import Final
 
 from fsm_dyn.language.body_forms import ConstraintForm, FrameForm, GeometryForm, LoadForm, ToleranceForm
 from fsm_dyn.language.contact_forms import ContactForm, InputForm, ScheduleForm, TransitionForm
+from fsm_dyn.language.impositions import Imposition
 from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, default_of, first_sentence, keys_of
@@ -118,6 +119,7 @@ METHODS: Final = (
                   short="Its keys as a mapping."),
     SectionMethod("shape", GeometryForm, "Add a shape.", _ADD.format("shapes")),
     SectionMethod("contact", ContactForm, "Add a contact.", _ADD.format("contacts")),
+    SectionMethod("impose", Imposition, "Add a constraint to impose.", _ADD.format("imposed")),
     SectionMethod("input", InputForm, "Add an input with its unit, or with keys.",
                   'self._declare("inputs", name, short, keys)',
                   short="Its unit; without it and keys in a model without units."),

@@ -92,6 +92,11 @@ class Text:
         return self.text
 
 
+@dataclass(frozen=True, slots=True)
+class MadeText(Text):
+    """An expression that was not written, but made of many parts of a model: it may be longer."""
+
+
 # -- The tree an expression is read into ---------------------------------------------------------------------
 #
 # The one way to walk it is to fold it over an algebra.
@@ -303,6 +308,7 @@ def free_names(node: Node) -> frozenset[str]:
 # The first gate of a text, before Python's own parser.
 
 MAX_LENGTH = 4000
+MAX_MADE_LENGTH = 200_000  # of an expression made from those of a model
 MAX_BRACKETS = 60
 
 _TOKEN = re.compile(
@@ -340,7 +346,7 @@ class Token:
     end: int
 
 
-def tokenise(text: str, where: Location) -> list[Token]:
+def tokenise(text: str, where: Location, longest: int = MAX_LENGTH) -> list[Token]:
     """Split an expression into tokens.
 
     Raises
@@ -348,12 +354,12 @@ def tokenise(text: str, where: Location) -> list[Token]:
     ExpressionError
         If the text is empty, too long, holds a character without meaning or unbalanced brackets.
     """
-    if len(text) > MAX_LENGTH:
+    if len(text) > longest:
         raise ExpressionError(
             "expression too long",
             where,
             found=f"{len(text)} characters",
-            allowed=f"{MAX_LENGTH} characters",
+            allowed=f"{longest} characters",
             remedy="name parts of it: parameters, points",
         )
     tokens: list[Token] = []

@@ -14,6 +14,8 @@ from typing import Any
 from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location, did_you_mean
 from fsm_dyn.language.expression_tree import (
     FUNCTIONS,
+    MAX_LENGTH,
+    MAX_MADE_LENGTH,
     REFERENCE_FUNCTIONS,
     WORD_OPERATORS,
     Axis,
@@ -23,6 +25,7 @@ from fsm_dyn.language.expression_tree import (
     Call,
     Compare,
     Index,
+    MadeText,
     Name,
     Node,
     Number,
@@ -220,7 +223,7 @@ def parse(text: Text | str, where: Location = NOWHERE) -> Node:
     if isinstance(text, Text):
         where = text.where
     try:
-        return _parse(str(text))
+        return _parse(str(text), MAX_MADE_LENGTH if isinstance(text, MadeText) else MAX_LENGTH)
     except ExpressionError as error:
         raise ExpressionError(
             error.message, where, found=error.found, allowed=error.allowed, remedy=error.remedy
@@ -228,8 +231,8 @@ def parse(text: Text | str, where: Location = NOWHERE) -> Node:
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(text: str) -> Node:
-    source, numbers = _to_python(text, tokenise(text, NOWHERE))
+def _parse(text: str, longest: int) -> Node:
+    source, numbers = _to_python(text, tokenise(text, NOWHERE, longest))
     try:
         tree = ast.parse(source, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):

@@ -20,6 +20,7 @@ from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.joint_expansion import turns_uncounted
 from fsm_dyn.language.keyed import UNWRITTEN, KeyedMapping, Written, keys_of
+from fsm_dyn.language.mechanism_form import CONSTRAINTS
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.yaml import (
     LocatedMapping,
@@ -40,7 +41,8 @@ T = TypeVar("T")
 
 # Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
-_LEFT_OUT = frozenset({"where", "written", "digest", "text", "variants", "coupled_ports", "names", "phases", "pins"})
+_APPENDED = frozenset({"phases", "pins", "imposed"})
+_LEFT_OUT = _APPENDED | {"where", "written", "digest", "text", "variants", "coupled_ports", "names", "switches"}
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -66,6 +68,8 @@ def digest(mechanism: Mechanism) -> str:
         content.append(["phases", _canonical(mechanism.phases, "")])
     if mechanism.pins:
         content.append(["pins", _canonical(mechanism.pins, "")])
+    if mechanism.imposed:
+        content.append(["imposed", _canonical(mechanism.imposed, "")])
     canonical = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(f"fsm_dyn model 1\n{canonical}".encode()).hexdigest()
 
@@ -267,6 +271,34 @@ def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:
     return from_tree(compose(text, mechanism.name), mechanism.name, text)
 
 
+def imposing(mechanism: Mechanism, name: str, **entry: object) -> Mechanism:
+    """Return a model with one more constraint to impose.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    name : str
+        Its name, and that of its input.
+    **entry : object
+        Its keys, as under ``imposed``; a number of seconds may stand for a time.
+
+    Raises
+    ------
+    ModelError
+        The model cannot be used with it.
+    """
+    data = plain_data(compose(mechanism.text, mechanism.name))
+    seconds = " s" if mechanism.uses_units else ""
+    given = {
+        key: f"{value!r}{seconds}" if key in ("at", "until", "draw_in") and isinstance(value, int | float) else value
+        for key, value in entry.items()
+        if value is not None
+    }
+    if name in (data.get("imposed") or {}):
+        raise InputError(f"'{mechanism.name}' has a constraint '{name}' to impose", remedy="give this one another name")
+    return with_settings(mechanism, imposed={**(data.get("imposed") or {}), name: given})
+
+
 def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
     """Return a model whose inputs follow the schedules of one of its scenarios; inputs without one keep theirs.
 
@@ -282,8 +314,13 @@ def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
             remedy=did_you_mean(scenario, mechanism.scenarios),
         )
     data = plain_data(compose(mechanism.text, mechanism.name))
-    replaced = data["scenarios"][scenario]
-    for name, declared in data["inputs"].items():
+    replaced = dict(data["scenarios"][scenario])
+    imposed = replaced.pop(CONSTRAINTS, None)
+    if imposed:
+        del data["scenarios"][scenario][CONSTRAINTS]
+        held = {name: entry if {"at", "until"} & {*entry} else {**entry, "at": 0} for name, entry in imposed.items()}
+        data["imposed"] = {**(data.get("imposed") or {}), **held}
+    for name, declared in (data.get("inputs") or {}).items():
         if name in replaced and isinstance(declared, dict):
             data["inputs"][name] = {word: value for word, value in declared.items() if word not in SCHEDULE_KEYS}
     data["schedule"] = {**(data.get("schedule") or {}), **replaced}

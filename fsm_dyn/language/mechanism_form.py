@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal
 
 from fsm_dyn.core.errors import ModelError
@@ -29,6 +30,8 @@ from fsm_dyn.language.elements import Input, Schedule
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_section, contact_key, expression, name, one_or_more_expressions
 from fsm_dyn.language.form import key as new_key
+from fsm_dyn.language.hand_constraints import MOST_AT_ONCE
+from fsm_dyn.language.impositions import Imposition
 from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, exactly_one, in_place_of, mapping
@@ -46,6 +49,7 @@ from fsm_dyn.language.keys import (
     reference_to,
     section,
     whole,
+    whole_number,
 )
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.model import (
@@ -63,7 +67,7 @@ from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
-from fsm_dyn.language.yaml import LocatedMapping, Scalar, Tree, describe
+from fsm_dyn.language.yaml import LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 # -- Forms of the sections with other texts: ``use`` and ``variants`` ----------------------------------------
 
@@ -243,6 +247,28 @@ def _named(cls: Any, what: str, line: str) -> Kind:
 
 _SCHEDULES: Final = section(SCHEDULE, "schedule", "schedule: {push: 3 N}", name)
 _SCENARIO: Final = section(SCHEDULE, "a scenario", "schedule: {push: 3 N}", name)
+_IMPOSED: Final = _named(Imposition, "imposed", "imposed: {catch: {pin: [P, ground]}}")
+CONSTRAINTS: Final = "constraints"
+
+
+def _scenario(tree: Tree, at: LocatedStr) -> dict[str, Any]:
+    """Return the schedules of a scenario, and under ``constraints`` what it imposes."""
+    if not isinstance(tree, LocatedMapping) or CONSTRAINTS not in tree:
+        schedules: dict[str, Any] = _SCENARIO.read(tree, at)
+        return schedules
+    inputs = LocatedMapping({word: value for word, value in tree.items() if word != CONSTRAINTS}, tree.where)
+    word = next(word for word in tree if word == CONSTRAINTS)
+    return {**_SCENARIO.read(inputs, at), CONSTRAINTS: _IMPOSED.read(tree[word], word)}
+
+
+def _scenario_schema() -> Any:
+    schema = dict(_SCENARIO.schema())
+    return {**schema, "properties": {CONSTRAINTS: _IMPOSED.schema()}}
+
+
+_ANY_SCENARIO: Final = replace(
+    _SCENARIO, read=_scenario, schema=_scenario_schema, mappings=(*_SCENARIO.mappings, Imposition)
+)
 
 
 @mapping
@@ -252,10 +278,10 @@ class MechanismForm(ModelSettings):
     what: ClassVar[str] = "a model"
     first: ClassVar[tuple[str, ...]] = (
         "fsm_dyn", "name", "summary", "source", "parameters", "coordinates", "frames", "points", "bodies", "joints",
-        "joint_coordinates", "speeds", "constraints", "shapes", "contacts", "inputs", "schedule", "scenarios", "loads",
-        "modes", "memory", "controllers", "transitions", "impacts", "on_inconsistent", "on_nonunique", "numerics",
-        "ports", "port_coupling", "initial", "outputs", "pins", "requirements", "names", "phases", "view",
-        "use", "variants",
+        "joint_coordinates", "speeds", "constraints", "shapes", "contacts", "imposed", "imposable", "inputs",
+        "schedule", "scenarios", "loads", "modes", "memory", "controllers", "transitions", "impacts", "on_inconsistent",
+        "on_nonunique", "numerics", "ports", "port_coupling", "initial", "outputs", "pins", "requirements", "names",
+        "phases", "view", "use", "variants",
     )  # fmt: skip
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(
@@ -317,10 +343,15 @@ class MechanismForm(ModelSettings):
         section(whole(ContactForm), "contacts", "contacts: {stop: {gap: 0.3 m - x}}", contact_key),
         "constraints and forces that come and go", factory=dict,
     )  # fmt: skip
+    imposed: dict[str, Imposition] = key(_IMPOSED, "constraints to impose and to release in a run", factory=dict)
+    imposable: int = key(
+        whole_number(0, MOST_AT_ONCE, "the number of constraints that a hand imposes at once"),
+        "constraints that a person may impose at once, between any points of bodies", 0,
+    )  # fmt: skip
     inputs: Mapping[str, Input] = key(INPUTS, "quantities given from outside", factory=dict)
     schedule: dict[str, Schedule] = key(_SCHEDULES, "values of inputs over time", factory=dict)
-    scenarios: dict[str, dict[str, Schedule]] = key(
-        section(_SCENARIO, "scenarios", "scenarios: {nudge: {push: 3 N}}"), "named schedules of some inputs",
+    scenarios: dict[str, dict[str, Any]] = key(
+        section(_ANY_SCENARIO, "scenarios", "scenarios: {nudge: {push: 3 N}}"), "named schedules of some inputs",
         factory=dict,
     )  # fmt: skip
     loads: tuple[LoadForm, ...] = key(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
@@ -216,7 +216,8 @@ class TransitionSpec:
     ``impulses`` change the speeds, together with the impulses of closed contacts and of constraints.
 
     ``range_of`` names the coordinate, in transitions made from stated ranges; ``kink`` gives the initial value of the
-    assigned memory, in transitions made from kinks of held rows.
+    assigned memory, in transitions made from kinks of held rows; ``switches`` states of locks by name, in those made
+    from constraints to impose.
     """
 
     name: str
@@ -232,6 +233,7 @@ class TransitionSpec:
     because: str = ""
     range_of: str = ""
     kink: Text | None = None
+    switches: Mapping[str, str] = field(default_factory=dict)
     where: Location = NOWHERE
 
 
@@ -301,6 +303,7 @@ class Mechanism(ModelSettings):
     coupled_ports: tuple[CoupledPort, ...] = ()  # if their couplers are parts of the mechanism
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
+    imposed: Mapping[str, Any] = field(default_factory=dict)  # constraints to impose: Imposition
     pins: Mapping[str, PinEntry] = field(default_factory=dict)  # what is stated and asked of connections
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
     names: Mapping[str, PartName] = field(default_factory=dict)  # words of contacts, shapes and bodies

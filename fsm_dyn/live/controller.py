@@ -16,6 +16,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import Sample
+from fsm_dyn.live.hand_commands import HandCommands
 from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.live.shared_memory import plain
 from fsm_dyn.live.stepper import LiveStepper
@@ -101,6 +102,7 @@ class RunController:
         self.stepper, self._tell = stepper, tell
         self._busy = busy
         self.pending: list[Mapping[str, Any]] = []
+        self.hand = HandCommands(stepper)
         limits, counts = stepper.limits, stepper.tick_data.counts
         counts[TickCounts.PHASE] = self._told_phase = int(PAUSED if paused else RUNNING)
         counts[TickCounts.LAST_SEQUENCE] = -1
@@ -116,6 +118,7 @@ class RunController:
         self._told_slow = False
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
+            "constrain": self._constrain, "release": self._release,
         }  # fmt: skip
         self._quiet: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "pause": self._pause, "reset": self._reset, "scrub": self._scrub, "speed": self._speed, "set": self._set,
@@ -172,6 +175,12 @@ class RunController:
         for name, value in values.items():
             self.stepper.tick_data.targets[names.index(name)] = value
 
+    def _constrain(self, message: Mapping[str, Any]) -> None:
+        self._tell({"event": "constraint", "t": self.stepper.t, "number": self.hand.constrain(message)})
+
+    def _release(self, message: Mapping[str, Any]) -> None:
+        self.hand.release(message)
+
     def _clear(self, message: Mapping[str, Any]) -> None:
         if self.phase == FAULT:
             self._counts[TickCounts.FAULT] = Fault.NONE
@@ -195,12 +204,14 @@ class RunController:
             self._enter(PAUSED)
 
     def _reset(self, message: Mapping[str, Any]) -> None:
+        self.hand.forget()
         self.stepper.reset()
         if self.phase in (FAILED, STOPPED):
             self._enter(RUNNING)
 
     def _scrub(self, message: Mapping[str, Any]) -> None:
         self.stepper.rewind(float(message["t"]))
+        self.hand.follow_back()
         if self.phase in (FAILED, STOPPED):
             self._enter(PAUSED)
 
@@ -254,6 +265,8 @@ class RunController:
         """Carry out one tick, see ``runtime/tick_step.c``; return whether to look at the status."""
         if self.pending and (self._numbers[TickNumbers.ENGAGEMENT] == 0.0 or self._counts[TickCounts.PHASE] != RUNNING):
             self.carry_out_pending()
+        if self.hand.waiting:
+            self.hand.step()
         return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
 
     def conclude(self, found: int) -> bool:

@@ -16,6 +16,9 @@ from typing import IO, Any, Final
 from fsm_dyn.automaton import compilation, storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.hand_constraints import hand_slots
+from fsm_dyn.language.loader import with_settings
+from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.live import watchdog
 from fsm_dyn.live.device_map import Limits, add_couplers, coupled_ports, is_coupled
@@ -50,8 +53,12 @@ def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[st
     return {**changed, **(parameters or {})}
 
 
-def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None, admittance: bool = False) -> ModeGraph:
+def coupled_graph(
+    graph: ModeGraph, parameters: Parameters | None = None, admittance: bool = False, imposable: int = 0
+) -> ModeGraph:
     """Return the coupled graph with these parameters, compiled if necessary; see :func:`.add_couplers`.
+
+    ``imposable``: constraints that a hand may impose at once, if the model has no room for any.
 
     Raises
     ------
@@ -61,14 +68,24 @@ def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None, admitt
     mechanism = graph.automaton.mechanism
     ports = coupled_ports(mechanism)
     if not is_coupled(mechanism, ports):
-        return compilation.compile(add_couplers(mechanism, admittance), parameters)
+        mechanism = add_couplers(mechanism, admittance)
+        return compilation.compile(_with_room(mechanism, imposable), parameters)
     if ports[0].axes[0].is_applied_force != admittance:
         raise InputError(
             f"'{graph.name}' is coupled for the other kind of devices",
             found="impedance" if admittance else "admittance",
             remedy="give the graph without couplers",
         )
+    roomy = _with_room(mechanism, imposable)
+    if roomy is not mechanism:
+        return compilation.compile(roomy, parameters)
     return graph_with_parameters(graph.automaton, parameters)
+
+
+def _with_room(mechanism: Mechanism, imposable: int) -> Mechanism:
+    if not imposable or hand_slots(mechanism):
+        return mechanism
+    return with_settings(mechanism, imposable=imposable)
 
 
 def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
@@ -155,7 +172,7 @@ def prepare(
     if spec.kind == ADMITTANCE and settings.passivity != "off":
         raise InputError("the energy at the port is not observed with a device that follows", remedy="passivity='off'")
     progress("deriving the model with its ports held")
-    graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE)
+    graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE, settings.imposable)
     limits = effective_limits(settings.limits, spec)
     ready = replace(
         settings, substeps=substeps_of(settings, graph), limits=limits, axes=spec.axes,

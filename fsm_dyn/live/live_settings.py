@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import convert
+from fsm_dyn.language.hand_constraints import MOST_AT_ONCE
 from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits
 from fsm_dyn.live.tick import MOST_SUBSTEPS, PASSIVITY_WORDS
 
@@ -72,6 +73,8 @@ class LiveSettings:
         Whether modes missing in the graph are derived in another process while the run embeds them online and later
         switches to their kernels; not on Windows. None: if the run is paced, because the time of the switch depends on
         the clock, and unpaced runs are reproducible.
+    imposable : int
+        Constraints that a person may impose at once, in addition to those of the model.
     axes, parts, rotational_axes
         Set by the launch, as all that follow: axes of the device, of each of its parts, and those that turn.
     driver, options
@@ -116,6 +119,7 @@ class LiveSettings:
     passivity: Annotated[str, Meta(pattern=f"^({'|'.join(PASSIVITY_WORDS)})$")] = "off"
     work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None = None
     derive: bool | None = None
+    imposable: Annotated[int, Meta(ge=0, le=MOST_AT_ONCE)] = 0
     axes: Axes = 0
     parts: tuple[Axes, ...] = ()
     rotational_axes: tuple[Axes, ...] = ()
@@ -142,6 +146,7 @@ class LiveSettings:
             ("period", self.period, 1e-5 <= self.period <= 0.1),
             ("work_per_tick", self.work_per_tick, 0 <= (self.work_per_tick or 0) <= 10**9),
             ("substeps", self.substeps, self.substeps is None or 1 <= self.substeps <= MOST_SUBSTEPS),
+            ("imposable", self.imposable, 0 <= self.imposable <= MOST_AT_ONCE),
             ("overrun", self.overrun, self.overrun in ("slow", "stop")),
             ("passivity", self.passivity, self.passivity in PASSIVITY_WORDS),
             ("watchdog_timeout", self.watchdog_timeout, self.watchdog_timeout > 2.0 * self.period),

@@ -481,7 +481,8 @@ class LiveSession:
 
         Commands: ``run`` (``until="transition"``), ``pause``, ``step`` (``ticks``), ``reset``, ``scrub`` (back to
         model time ``t``), ``clear``, ``speed`` (``value``), ``set`` (``values``: parameters), ``input`` (``values``),
-        ``port`` (``port axes scale force_scale offset``).
+        ``port`` (``port axes scale force_scale offset``), ``constrain`` (``kind a b``: a body or ``ground``, or
+        it and a point along its axes; ``along`` of a ``line``; ``coordinate``), ``release`` (``number``, or all).
 
         Raises
         ------

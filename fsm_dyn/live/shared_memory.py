@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
 import os
 import tempfile
@@ -167,6 +168,15 @@ def take_rows(ring: NDArray[Any], header: Integers, counter: int, since: int) ->
     return rows[min(kept - first, len(rows)) :], count, kept - since
 
 
+def _with_words(value: Any) -> Any:
+    """Return data with texts instead of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: _with_words(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_words(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def put_text(
     ring: NDArray[np.uint8], header: Integers, counter: int, value: dict[str, Any], most_slots: int = 1
 ) -> None:
@@ -177,7 +187,10 @@ def put_text(
     ValueError
         It takes more than ``most_slots``.
     """
-    data = json.dumps(value).encode()
+    try:
+        data = json.dumps(value, allow_nan=False).encode()
+    except ValueError:  # JSON has no word for such numbers, and readers of a recording refuse it
+        data = json.dumps(_with_words(value)).encode()
     parts = [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)]
     if len(parts) > most_slots:
         raise ValueError(f"a message has at most {most_slots * PART_BYTES} bytes, this one has {len(data)}")

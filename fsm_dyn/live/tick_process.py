@@ -395,9 +395,10 @@ class TickProcess:
             elif reason == Back.COMMANDS_ARRIVED:
                 self._take_mail()
                 numbers[PaceNumbers.COMMANDS_READ] = self._mail  # set first: later arrivals wake the loop again
+                controller.hand.step()
                 if self._arrived:
                     self._take_over()
-                if self._arrived:
+                if self._arrived or controller.hand.waiting:
                     numbers[PaceNumbers.COMMANDS_READ] = -1
             elif reason == Back.COMMAND_PENDING:
                 controller.carry_out_pending()

@@ -566,12 +566,16 @@ class Executable:
         """Contact states required by each transition's target, -1: any."""
         automaton = self.automaton
         table = np.full((len(automaton.user_transitions), len(automaton.contacts)), -1, np.int8)
+        names = [contact.name for contact in automaton.contacts]
         patterns = {pattern.name: pattern.states for pattern in automaton.patterns}
         modes = {mode.name: dict(enumerate(mode.states)) for mode in automaton.modes}
         for i, item in enumerate(automaton.mechanism.transitions):
             if item.target is not None:
                 for contact, code in patterns.get(item.target, modes.get(item.target, {})).items():
                     table[i, contact] = code
+            for contact, name in enumerate(names):
+                if name in item.switches:
+                    table[i, contact] = automaton.contacts[contact].states.index(item.switches[name])
         return table
 
 

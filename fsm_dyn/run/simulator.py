@@ -175,6 +175,11 @@ class _Alone:
         self._running.release()
 
 
+def _plain(value: Any) -> Any:
+    """Return a pair of names as a list, as a file has it."""
+    return [*value] if isinstance(value, tuple) else value
+
+
 class Simulator(RunSetups):
     """Runs a mode graph, as often as is wanted.
 
@@ -237,6 +242,47 @@ class Simulator(RunSetups):
             drive = self.input_signals(run.numbers, inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
             trajectory = self._carry_out(run, options, drive, before)
         return _checked(trajectory, options.on_failure)
+
+    def constrain(
+        self, name: str, *, at: float | str | None = None, until: float | str | None = None, **what: Any
+    ) -> Simulator:
+        """Return a simulator of the graph with one more constraint, imposed at a time of its runs.
+
+        Its rows are derived now; in a run they are switched, and their modes are embedded online.
+
+        Parameters
+        ----------
+        name : str
+            Of the constraint, and of the input above 0.5 while it holds: ``inputs`` of a run replace its times.
+        at, until : float or str, optional
+            Times of its imposition and of its release, s, or with a unit; neither: it waits for its input.
+        **what : Any
+            ``pin``, ``weld``, ``angle``, ``distance``, ``line`` with ``along``, or ``coordinate``; ``holds_to``,
+            ``within``, ``draw_in``: the keys of the section ``imposed`` (docs/language.md).
+
+        Raises
+        ------
+        InputError
+            A point, body or coordinate is unknown, or the name is taken.
+
+        Examples
+        --------
+        >>> import fsm_dyn
+        >>> free = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball"))
+        >>> held = free.constrain("hook", at=0.1, until=0.3, coordinate="y")
+        >>> [round(float(y), 3) for y in held.run(0.35).sample([0.1, 0.3])["y"]]
+        [0.951, 0.951]
+        """
+        # with the language, which a run does not need
+        from fsm_dyn.automaton.compilation import compile
+        from fsm_dyn.language.loader import imposing
+        from fsm_dyn.language.values import parameter_values
+
+        mechanism = self.graph.automaton.mechanism
+        usual = parameter_values(mechanism)
+        changed = {key: value for key, value in self.graph.values.items() if value != usual[key]}
+        entry = {"at": at, "until": until, **{key: _plain(value) for key, value in what.items()}}
+        return Simulator(compile(imposing(mechanism, name, **entry), changed))
 
     def prepare(self, strategy: str = "auto") -> None:
         """Load the machine code of all modes of the graph, which the first run would do otherwise.

@@ -1,0 +1,188 @@
+"""Constraints that a person imposes in a live run: a request into the inputs of the model, one tick after the other."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.language.hand_constraints import bodies_by_number, hand_slots, is_planar, request_inputs, slot_name
+from fsm_dyn.language.impositions import KINDS
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.live.stepper import LiveStepper
+
+FARTHEST: Final = 1e3  # m, of a point from the centre of its body
+_REMEDY: Final = "start the run with LiveSettings(imposable=2), or write `imposable: 2` in the model"
+_SPATIAL: Final = ("pin", "weld", "distance", "coordinate")
+
+
+class HandCommands:
+    """Commands ``constrain`` and ``release`` of a live run.
+
+    A request is common to all constraints of a hand, so its inputs are constant for a whole tick before the input of
+    one constraint takes it: inputs are linear in a tick, and the rows have all of them.
+
+    Parameters
+    ----------
+    stepper : LiveStepper
+    """
+
+    def __init__(self, stepper: LiveStepper) -> None:
+        self._stepper = stepper
+        mechanism = stepper.graph.automaton.mechanism
+        self._mechanism: Mechanism = mechanism
+        names = stepper.graph.automaton.terms.layout.w
+        count = hand_slots(mechanism)
+        self._slots = [names.index(slot_name(number)) for number in range(1, count + 1)]
+        self._letters = "xy" if is_planar(mechanism) else "xyz"
+        self._request = [names.index(name) for name in request_inputs(self._letters)] if count else []
+        self._bodies = bodies_by_number(mechanism)
+        self._reserved: set[int] = set()
+        #: requests that wait: inputs of the request, and the number of the constraint, from 0
+        self.waiting: deque[tuple[list[float], int]] = deque()
+        self._going = -1
+
+    def constrain(self, message: Mapping[str, Any]) -> int:
+        """Accept a request; return the number of the constraint, from 1.
+
+        Raises
+        ------
+        InputError
+            The request cannot be met; nothing changes.
+        """
+        if not self._slots:
+            raise InputError("this run takes no constraints of a hand", remedy=_REMEDY)
+        values = self._values(message)
+        free = [k for k in range(len(self._slots)) if self._is_free(k)]
+        if not free:
+            raise InputError(
+                "all constraints of the hand are in use",
+                found=f"{len(self._slots)} imposed",
+                remedy="release one first",
+            )
+        self._reserved.add(free[0])
+        self.waiting.append((values, free[0]))
+        return free[0] + 1
+
+    def release(self, message: Mapping[str, Any]) -> None:
+        """Release one constraint by its number, or all of them.
+
+        Raises
+        ------
+        InputError
+            The number is unknown.
+        """
+        number = message.get("number")
+        if number is not None and (
+            isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self._slots)
+        ):
+            raise InputError("no constraint of the hand", found=repr(number)[:40], allowed=f"1 to {len(self._slots)}")
+        chosen = range(len(self._slots)) if number is None else [number - 1]
+        self.waiting = deque(item for item in self.waiting if item[1] not in chosen)
+        for k in chosen:
+            self._stepper.tick_data.targets[self._slots[k]] = 0.0
+            self._reserved.discard(k)
+            if self._going == k:
+                self._going = -1
+
+    def forget(self) -> None:
+        """Release everything before a reset."""
+        self.release({})
+
+    def follow_back(self) -> None:
+        """Take the inputs of the hand as they are after a return to an earlier instant."""
+        tick = self._stepper.tick_data
+        self.waiting.clear()
+        self._going = -1
+        for k, at in enumerate(self._slots):
+            tick.targets[at] = tick.now[at]
+            self._reserved.discard(k)
+            if tick.now[at] > 0.5:
+                self._reserved.add(k)
+        for at in self._request:
+            tick.targets[at] = tick.now[at]
+
+    def step(self) -> None:
+        """Bring the next request one tick further; called before a tick while one waits."""
+        tick = self._stepper.tick_data
+        if not self.waiting:
+            return
+        if any(tick.now[at] != tick.targets[at] for at in (*self._request, *self._slots)):
+            return  # the inputs are on their way
+        values, k = self.waiting[0]
+        if self._going == k:
+            tick.targets[self._slots[k]] = 1.0
+            self.waiting.popleft()
+            self._going = -1
+            return
+        for at, value in zip(self._request, values, strict=True):
+            tick.targets[at] = value
+        self._going = k
+
+    # -- requests ------------------------------------------------------------------------------------------
+
+    def _is_free(self, k: int) -> bool:
+        tick, at = self._stepper.tick_data, self._slots[k]
+        return k not in self._reserved and tick.targets[at] == 0.0 and tick.now[at] == 0.0
+
+    def _values(self, message: Mapping[str, Any]) -> list[float]:
+        """Return the inputs of a request."""
+        kind = message.get("kind")
+        possible = KINDS if self._letters == "xy" else _SPATIAL
+        if kind not in possible:
+            raise InputError(
+                "unknown kind of constraint", found=repr(kind)[:40], allowed=", ".join(possible),
+                remedy=did_you_mean(str(kind), possible),
+            )  # fmt: skip
+        n = len(self._letters)
+        found: dict[str, float] = {"kind": KINDS.index(kind) + 1.0, "a": 0.0, "b": 0.0}
+        places = {side: [0.0] * n for side in "abd"}
+        if kind == "coordinate":
+            names = [*map(str, self._mechanism.coordinates)]
+            found["a"] = float(self._number(message.get("coordinate"), names, "coordinate"))
+        else:
+            for side in "ab":
+                name, places[side] = self._place(message.get(side), side)
+                found[side] = float(self._number(name, self._bodies, "body"))
+            if found["a"] == found["b"]:
+                raise InputError("a constraint joins two bodies", found=f"{self._bodies[int(found['a'])]} twice")
+            if kind == "line":
+                direction = self._numbers(message.get("along"), "along")
+                length = math.hypot(*direction)
+                if not length > 0.0:
+                    raise InputError("a line has a direction", found=str(direction))
+                places["d"] = [value / length for value in direction]
+        return [*found.values(), *(value for side in "abd" for value in places[side])]
+
+    def _place(self, given: Any, side: str) -> tuple[str, list[float]]:
+        """Return body and point of one side: a name, or a name and components along the body's axes (m)."""
+        if isinstance(given, str):
+            return given, [0.0] * len(self._letters)
+        if not isinstance(given, Sequence) or len(given) != 2 or not isinstance(given[0], str):
+            raise InputError(
+                f"'{side}' is no point of a body",
+                found=repr(given)[:60],
+                allowed="a body, or [body, [x, y]] from its centre",
+            )
+        return given[0], self._numbers(given[1], side)
+
+    def _numbers(self, given: Any, what: str) -> list[float]:
+        n = len(self._letters)
+        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != n:
+            raise InputError(f"'{what}' has no {n} components", found=repr(given)[:60])
+        values = [float(value) if isinstance(value, int | float) else math.nan for value in given]
+        if not all(abs(value) <= FARTHEST for value in values):
+            raise InputError(
+                f"'{what}' is no point of a body", found=repr(given)[:60], allowed=f"numbers up to {FARTHEST:g} m"
+            )
+        return values
+
+    @staticmethod
+    def _number(name: Any, names: Sequence[str], what: str) -> int:
+        if name not in names:
+            raise InputError(
+                f"no {what} '{str(name)[:40]}'", allowed=", ".join(names), remedy=did_you_mean(str(name), names)
+            )
+        return [*names].index(name)

@@ -1,0 +1,224 @@
+"""Constraints imposed in a run: the motion of declared ones, the laws of impacts, energy that is never gained."""
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.language.loader import with_scenario
+from fsm_dyn.run.trajectory import Trajectory
+
+Tree = dict[str, Any]
+
+
+def chain(rods: int = 3, **more: Any) -> Tree:
+    """Return a planar chain of rods of 0.4 m and 1 kg from the origin; J<k> is the end of rod k, W is fixed."""
+    letters = range(1, rods + 1)
+    points: Tree = {"W": {"from": "O", "at": "0.5 m*N.x"}}
+    for k in letters:
+        origin = f"J{k - 1}" if k > 1 else "O"
+        points |= {f"C{k}": {"from": origin, "at": f"l/2*B{k}.x"}, f"J{k}": {"from": origin, "at": f"l*B{k}.x"}}
+    return {
+        "fsm_dyn": 1, "name": "chain_of_rods",
+        "parameters": {"m": "1 kg", "l": "0.4 m", "g": "9.81 m/s^2"},
+        "coordinates": {f"q{k}": "rad" for k in letters},
+        "frames": {f"B{k}": {"rotate": {"z": f"q{k}"}} for k in letters},
+        "points": points,
+        "bodies": {
+            f"rod{k}": {"frame": f"B{k}", "center": f"C{k}", "mass": "m", "inertia": {"zz": "m*l**2/12"}}
+            for k in letters
+        },
+        "loads": [{"gravity": "-g*N.y"}],
+        **more,
+    }  # fmt: skip
+
+
+def closed_four_bar(q1: float) -> Tree:
+    """Return angles of three rods with the end of the last one at W."""
+    dx, dy = 0.5 - 0.4 * math.cos(q1), -0.4 * math.sin(q1)
+    way, half = math.atan2(dy, dx), math.acos(math.hypot(dx, dy) / 0.8)
+    return {"q1": f"{q1!r} rad", "q2": f"{way + half!r} rad", "q3": f"{way - half!r} rad"}
+
+
+def run_of(model: Tree, until: float = 1.0, **options: Any) -> Trajectory:
+    return fsm_dyn.simulate(fsm_dyn.compile(model), until, **options)
+
+
+def last(run: Trajectory) -> np.ndarray:
+    return np.concatenate([run.q[-1], run.u[-1]])
+
+
+ROWS = {
+    "pin": ({"pin": ["J3", "W"]}, ["dot(pos(J3) - pos(W), N.x)", "dot(pos(J3) - pos(W), N.y)"]),
+    "line": ({"line": ["J3", "W"], "along": "N.y"}, ["dot(pos(J3) - pos(W), N.x)"]),
+    "coordinate": ({"coordinate": "q2"}, ["q2 - {q2}"]),
+    "angle": ({"angle": ["rod3", "rod2"]}, ["q3 - q2 - ({q3} - {q2})"]),
+    "weld": (
+        {"weld": ["rod3", "ground"]},
+        ["q3 - {q3}", "dot(pos(C3), N.x) - {x}*1 m", "dot(pos(C3), N.y) - {y}*1 m"],
+    ),
+    "distance": ({"distance": ["J3", "O"]}, ["dot(pos(J3), pos(J3)) - 0.25 m^2"]),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_motion_is_that_of_declared_rows(kind: str) -> None:
+    imposed, rows = ROWS[kind]
+    start = closed_four_bar(1.2)
+    q1, q2, q3 = (float(text.split()[0]) for text in start.values())
+    values = {
+        **start,
+        "x": repr(0.4 * (math.cos(q1) + math.cos(q2) + 0.5 * math.cos(q3))),
+        "y": repr(0.4 * (math.sin(q1) + math.sin(q2) + 0.5 * math.sin(q3))),
+    }
+    declared = {f"row{k}": {"position": text.format(**values)} for k, text in enumerate(rows)}
+    options = {"strategy": "online", "rtol": 1e-11, "atol": 1e-13}
+    first = run_of(chain(constraints=declared, initial=start), 0.6, **options)
+    second = run_of(chain(imposed={"held": {**imposed, "at": "0 s"}}, initial=start), 0.6, **options)
+    assert second.outcome.name == "done"
+    np.testing.assert_allclose(last(second), last(first), rtol=0.0, atol=1e-12 * max(1.0, np.abs(last(first)).max()))
+
+
+def test_what_is_imposed_in_motion_changes_the_speeds_by_an_impulse_of_its_rows() -> None:
+    """M (u+ - u-) = A^T Lambda with A u+ = 0, by the mass matrix of three rods written by hand."""
+    run = run_of(chain(imposed={"catch": {"pin": ["J3", "ground"], "at": "0.3 s"}}), 0.4)
+    number = next(k for k, t in enumerate(run.transitions) if "is imposed" in t.cause)
+    time = run.transitions[number].time
+    before = run.u[np.flatnonzero(run.t == time)[0]]
+    after, q = run.u[np.flatnonzero(run.t == time)[-1]], run.q[np.flatnonzero(run.t == time)[0]]
+    m, length = 1.0, 0.4
+    share = np.array([[7 / 3, 1.5, 0.5], [1.5, 4 / 3, 0.5], [0.5, 0.5, 1 / 3]])
+    mass = m * length**2 * share * np.cos(q[:, None] - q[None, :])
+    rows = length * np.array([-np.sin(q), np.cos(q)])
+    impulse, *_ = np.linalg.lstsq(rows.T, mass @ (after - before), rcond=None)
+    np.testing.assert_allclose(rows @ after, 0.0, atol=1e-12)
+    np.testing.assert_allclose(rows.T @ impulse, mass @ (after - before), atol=1e-12)
+    assert 0.5 * after @ mass @ after < 0.5 * before @ mass @ before
+    assert abs(run.energy.relative_residual) < 1e-6
+
+
+def test_points_apart_are_refused_or_drawn_together() -> None:
+    far = {"pin": ["J3", "W"], "at": "0.1 s"}
+    refused = run_of(chain(imposed={"catch": far}))
+    assert refused.t[-1] == 0.1
+    assert "catch cannot be imposed: J3 and W are too far apart" in refused.transitions[-1].cause
+    drawn = run_of(chain(imposed={"catch": {**far, "draw_in": "0.4 s"}}), 1.0, rtol=1e-10, atol=1e-12)
+    t = np.array([0.1, 0.3, 0.5, 0.8])
+    q = drawn.sample(t).q
+    apart = np.hypot(0.4 * np.cos(q).sum(axis=1) - 0.5, 0.4 * np.sin(q).sum(axis=1))
+    np.testing.assert_allclose(apart[1], 0.5 * apart[0], rtol=1e-8)  # the course is symmetric about its middle
+    np.testing.assert_allclose(apart[2:], 0.0, atol=1e-8)
+
+
+def test_a_limit_of_force_releases_all_rows() -> None:
+    run = run_of(chain(imposed={"catch": {"pin": ["J1", "ground"], "at": "0 s", "holds_to": "25 N"}}), 1.0)
+    causes = [item.cause for item in run.transitions]
+    assert any("lets go" in cause for cause in causes)
+    held = next(item for item in run.transitions if "lets go" in item.cause)
+    assert run.at(held.time).mode == "all_free"
+    assert run.at(0.5).mode == "all_free"
+
+
+def test_a_scenario_imposes_at_its_times() -> None:
+    times = {"at": "0.2 s", "until": "0.5 s"}
+    model = chain(scenarios={"caught": {"constraints": {"catch": {"pin": ["J2", "ground"], **times}}}})
+    graph = fsm_dyn.compile(model)
+    run = fsm_dyn.simulate(graph, 0.8, scenario="caught")
+    assert [round(item.time, 9) for item in run.transitions] == [0.2, 0.2, 0.5]
+    assert not fsm_dyn.simulate(graph, 0.8).transitions
+    followed = fsm_dyn.compile(with_scenario(graph.automaton.mechanism, "caught"))
+    np.testing.assert_array_equal(last(fsm_dyn.simulate(followed, 0.8)), last(run))
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(chain())).constrain("catch", pin=("J2", "ground"), at=0.2, until=0.5)
+    np.testing.assert_allclose(last(simulator.run(0.8)), last(run), rtol=0.0, atol=1e-12)
+
+
+def test_space() -> None:
+    """A weld in space holds a spinning box; a pin of its corner leaves a spherical pendulum."""
+    box = {
+        "fsm_dyn": 1, "name": "box_in_space",
+        "joints": {"free": {"ball": {"child": "B", "at": "O"}}},
+        "points": {"C": {"from": "O", "at": "0.2 m*B.x"}, "P": {"from": "C", "at": "0.1 m*B.y + 0.1 m*B.z"}},
+        "bodies": {"box": {"frame": "B", "center": "C", "mass": "2 kg",
+                           "inertia": {"xx": "0.02 kg*m^2", "yy": "0.03 kg*m^2", "zz": "0.04 kg*m^2"}}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.z"}],
+        "imposed": {"grip": {"weld": ["box", "ground"]}, "tip": {"distance": ["P", "Q"]}},
+    }  # fmt: skip
+    box["points"]["Q"] = {"from": "O", "at": "0.5 m*N.z"}
+    graph = fsm_dyn.compile(box)
+    run = fsm_dyn.simulate(graph, 0.6, inputs={"grip": {"steps": [[0, 0], [0.2, 1], [0.4, 0]]}})
+    np.testing.assert_allclose(run.sample(np.array([0.25, 0.39])).u, 0.0, atol=1e-9)
+    run = fsm_dyn.simulate(graph, 0.6, inputs={"tip": {"steps": [[0, 0], [0.1, 1]]}}, rtol=1e-9, atol=1e-11)
+    assert abs(run.energy.relative_residual) < 1e-6
+    assert run.outcome.name == "done"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"pin": ["J1", "nobody"]}, "names no body"),
+        ({"pin": ["J1", "W"], "weld": ["rod1", "rod2"]}, "both 'pin' and 'weld'"),
+        ({"holds_to": "3 N"}, "needs one of pin"),
+        ({"distance": ["J1", "rod2"]}, "names no point"),
+        ({"line": ["J1", "W"]}, "direction of its line"),
+        ({"line": ["J1", "W"], "along": "K.x"}, "direction of its line"),
+        ({"weld": ["ground", "rod1"]}, "only a body is welded"),
+        ({"angle": ["ground", "ground"]}, "neither of them turns"),
+        ({"coordinate": "x"}, "names no coordinate"),
+        ({"pin": ["J1", "W"], "within": "-1 mm"}, "not positive"),
+        ({"weld": ["rod1", "rod2"], "draw_in": "1 s"}, "does not go with 'weld'"),
+        ({"pin": ["J1", "W"], "holds_to": "3 m"}, "allowed: N"),
+        ({"angle": ["rod1", "ground"], "holds_to": "3 N"}, "N\\*m"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_refused(entry: Tree, message: str) -> None:
+    with pytest.raises(fsm_dyn.InputError, match=message):
+        fsm_dyn.load(chain(imposed={"catch": entry}))
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    with pytest.raises(fsm_dyn.InputError, match="has the name of an input"):
+        fsm_dyn.load(chain(inputs={"catch": "N"}, imposed={"catch": {"coordinate": "q1"}}))
+    with pytest.raises(fsm_dyn.InputError, match="already"):
+        fsm_dyn.load(chain(memory={"catch_on": 0}, imposed={"catch": {"coordinate": "q1"}}))
+    twice = {"caught": {"constraints": {"catch": {"coordinate": "q2"}}}}
+    with pytest.raises(fsm_dyn.InputError, match="imposed twice"):
+        fsm_dyn.load(chain(imposed={"catch": {"coordinate": "q1"}}, scenarios=twice))
+
+
+def random_impositions(rods: int) -> Tree:
+    """Return constraints of all kinds between random parts of a chain."""
+    ends = [f"J{k}" for k in range(1, rods + 1)]
+    bodies = [f"rod{k}" for k in range(1, rods + 1)]
+    return {
+        "pin_a": {"pin": [ends[-1], "ground"]}, "pin_b": {"pin": [ends[0], bodies[-1]]},
+        "weld": {"weld": [bodies[-1], bodies[0]]}, "angle": {"angle": [bodies[1], "ground"]},
+        "rod": {"distance": [ends[-1], "O"]}, "rail": {"line": [ends[1], "W"], "along": "N.x", "within": "10 m"},
+        "brake": {"coordinate": "q1"}, "magnet": {"pin": [ends[1], "ground"], "holds_to": "40 N"},
+    }  # fmt: skip
+
+
+def check_random_run(graph: Any, seed: int, until: float = 0.6) -> None:
+    """Impose and release at random; no energy is gained at a transition, and no failure is without a name."""
+    draw = random.Random(seed)
+    names = [*graph.automaton.mechanism.imposed]
+    inputs = {}
+    for name in draw.sample(names, draw.randint(1, 4)):
+        times = sorted(draw.uniform(0.0, until) for _ in range(draw.randint(1, 4)))
+        inputs[name] = {"steps": [[0.0, 0.0], *([time, float((k + 1) % 2)] for k, time in enumerate(times))]}
+    initial = {f"{q}": draw.uniform(-3.0, 3.0) for q in graph.automaton.mechanism.coordinates if q.startswith("q")}
+    run = fsm_dyn.simulate(graph, until, inputs=inputs, initial=initial, on_failure="return", max_steps=20_000)
+    assert run.outcome.name, seed
+    balance = run.energy
+    scale = np.abs(balance.kinetic).max() + np.abs(balance.potential).max()
+    assert np.diff(balance.transitions).max(initial=0.0) <= 1e-9 * scale, f"seed {seed}: energy gained"
+    assert not run.warnings, f"seed {seed}: {run.warnings}"
+
+
+@pytest.mark.parametrize("rods", [2, 4])
+def test_random_impositions_gain_no_energy(rods: int) -> None:
+    graph = fsm_dyn.compile(chain(rods, imposed=random_impositions(rods)))
+    for seed in range(4):
+        check_random_run(graph, seed)
