@@ -138,7 +138,7 @@ def test_a_flood_is_refused_and_what_is_in_use_is_kept(bench, rods):
     assert constrain(run, kind="angle", a="upper", b="ground")["number"] == 1
 
 
-def test_a_model_without_room_says_how_to_make_some(bench):
+def test_a_model_without_room_is_refused_with_a_remedy(bench):
     run = bench("virtual_wall")
     assert "imposable" in constrain(run, kind="pin", a="wall", b="ground")["reason"]
 
