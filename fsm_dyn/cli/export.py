@@ -30,6 +30,14 @@ class RealType(StrEnum):
     FLOAT = "float"
 
 
+class OutputChoice(StrEnum):
+    """Outputs of an export."""
+
+    LISTED = "listed"
+    ALL = "all"
+    REALS = "reals"
+
+
 @handle_errors
 def export_command(
     model: Model,
@@ -49,6 +57,10 @@ def export_command(
     real: Annotated[
         RealType, typer.Option("--real", help="Type of the numbers, to C99 and Cortex-M.")
     ] = RealType.DOUBLE,
+    outputs: Annotated[
+        OutputChoice,
+        typer.Option("--outputs", help="Of the model; all: forces and states too; reals: and modes as real numbers."),
+    ] = OutputChoice.LISTED,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -65,6 +77,7 @@ def export_command(
         written = export(
             graph, out, str(to), scenario=scenario, inputs=assignments("--input", input_), method=method, step=step,
             listed_modes=modes_only, spare_modes=spare_modes, real=real.value,
+            outputs=outputs.value,
         )  # fmt: skip
     if written.is_file():
         if as_json:

@@ -16,7 +16,7 @@ from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mod
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
 from fsm_dyn.language import expressions
 from fsm_dyn.language.expression_tree import free_names
-from fsm_dyn.language.values import parameter_values, units
+from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
@@ -244,7 +244,7 @@ def _note(run: ExportedRun, kind: str, name: str, value: Sequence[float]) -> str
     if kind in ("mode", "contact"):
         return ""
     whole = name.partition("[")[0]
-    known = units(run.automaton.mechanism)
+    known = run.units
     unit = known.get(name, known.get(whole, ""))
     told = [*([unit] if unit else []), *(f"{number!r} at the start" for number in value)]
     return f" // {'; '.join(told)}" if told else ""
@@ -288,7 +288,7 @@ def source(run: ExportedRun) -> str:
             f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
         )
     if run.pins is not None:
-        model["pins"], model["n_pins"] = kernel("pins", run.pins), str(len(run.pin_outputs))
+        model["pins"], model["n_pins"] = kernel("pins", run.pins), str(len(run.forces.units))
     model["reads_time"] = str(int(reads_time(run)))
     model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']

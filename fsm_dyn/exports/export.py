@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 
 import fsm_dyn.runtime
-from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.mode_programs import ModePrograms
@@ -30,13 +29,11 @@ from fsm_dyn.exports.c_model import (
 )
 from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real
 from fsm_dyn.exports.fmi import unit_files
+from fsm_dyn.exports.force_outputs import OUTPUTS, Outputs, force_outputs
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
-from fsm_dyn.language.pins import listed_outputs
-from fsm_dyn.programs.program import Program
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
-from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.run_inputs import InputValue
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
@@ -64,6 +61,7 @@ def export(
     listed_modes: bool = False,
     spare_modes: int | None = None,
     real: Real = "double",
+    outputs: Outputs = "listed",
 ) -> Path:
     """Write a mode graph as sources independent of Python.
 
@@ -93,6 +91,9 @@ def export(
     real : "double" or "float"
         Type of the numbers, for C99 and Cortex-M. A machine of floats has other default tolerances, see
         :data:`fsm_dyn.exports.single_precision.ROUNDINGS`.
+    outputs : "listed", "all" or "reals"
+        The outputs of the model; with the forces of all connections and contacts, and in a unit all coordinates and
+        speeds; and in a unit the mode and contact states as reals too, for importers that connect reals alone.
 
     Returns
     -------
@@ -116,6 +117,7 @@ def export(
     ['latch.c', 'latch.h']
     """
     _check_target(target, real, inputs or {})
+    _check_outputs(target, outputs)
     options = _options(method, step, scenario=scenario, inputs=inputs, parameters=parameters)
     path = Path(folder)
     if spare_modes is None:
@@ -131,7 +133,7 @@ def export(
     if target == PAGE:
         files = _page(graph, options, listed_modes)
     else:
-        run = prepared(graph, options, listed_modes, real)
+        run = prepared(graph, options, listed_modes, real, outputs)
         files = TARGETS[target](with_spare_modes(run, spare_modes))
     if names_file:
         files = dict(zip([path.name], files.values(), strict=True))
@@ -174,9 +176,19 @@ def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> N
             )
 
 
+def _check_outputs(target: str, outputs: str) -> None:
+    """Refuse an unknown choice of outputs, and more than the listed ones on a page, which shows all."""
+    if outputs not in OUTPUTS:
+        raise InputError(f"there are no outputs '{outputs}'", allowed=", ".join(OUTPUTS),
+                         remedy=did_you_mean(outputs, OUTPUTS))  # fmt: skip
+    if target == PAGE and outputs != "listed":
+        raise InputError("a page has no outputs to choose", found=outputs, remedy="leave them out")
+
+
 def prepared(
-    graph: ModeGraph, options: RunOptions = _USUAL, listed_modes: bool = False, real: Real = "double"
-) -> ExportedRun:
+    graph: ModeGraph, options: RunOptions = _USUAL, listed_modes: bool = False, real: Real = "double",
+    outputs: Outputs = "listed",
+) -> ExportedRun:  # fmt: skip
     """Return the run to export: modes, start, schedule.
 
     Parameters
@@ -184,7 +196,7 @@ def prepared(
     graph : ModeGraph
     options : RunOptions
         Those that :func:`export` takes.
-    listed_modes, real
+    listed_modes, real, outputs
         As for :func:`export`.
     """
     simulator = Simulator(graph)
@@ -225,17 +237,9 @@ def prepared(
         resolved(),
         executable.numerics,
         real=real,
-        pins=_connections(executable.automaton),
+        forces=force_outputs(executable.automaton, outputs),
+        outputs=outputs,
     )
-
-
-def _connections(automaton: Automaton) -> Program | None:
-    """Return the program of the listed outputs of connections, None without any."""
-    listed = listed_outputs(automaton.mechanism.pins)
-    if not listed:
-        return None
-    programs = pin_programs(automaton.mechanism, [(row.name, row.role) for row in automaton.rows])
-    return programs.outputs([column for _, column in listed])
 
 
 def _check_spare(graph: ModeGraph, target: str, count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.language.pins import listed_outputs
+from fsm_dyn.exports.force_outputs import ForceOutputs, Outputs
+from fsm_dyn.language.values import units
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.run_options import RunOptions
@@ -121,8 +122,10 @@ class ExportedRun:
         Number of further modes that a machine can embed online.
     real : "double" or "float"
         Type of the numbers in C.
-    pins : Program, optional
-        Listed outputs of connections, of the state with rates of speeds and multipliers.
+    forces : ForceOutputs
+        Outputs after those of the model.
+    outputs : "listed", "all" or "reals"
+        See :data:`fsm_dyn.exports.force_outputs.OUTPUTS`.
     """
 
     automaton: Automaton
@@ -137,7 +140,8 @@ class ExportedRun:
     numerics: Numerics
     spare: int = 0
     real: Real = "double"
-    pins: Program | None = None
+    forces: ForceOutputs = field(default_factory=ForceOutputs)
+    outputs: Outputs = "listed"
 
     @property
     def prefix(self) -> str:
@@ -145,9 +149,14 @@ class ExportedRun:
         return prefix_of(self.automaton.mechanism.name)
 
     @property
-    def pin_outputs(self) -> list[str]:
-        """Names of the listed outputs of connections, after those of the model."""
-        return [name for name, _ in listed_outputs(self.automaton.mechanism.pins)] if self.pins else []
+    def pins(self) -> Program | None:
+        """Program of the forces among the outputs, of the state with rates of speeds and multipliers."""
+        return self.forces.program
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units by name."""
+        return {**units(self.automaton.mechanism), **self.forces.units}
 
     @property
     def names(self) -> dict[str, list[str]]:
@@ -159,5 +168,5 @@ class ExportedRun:
             "state": [*layout.q, *layout.u],
             "input": list(layout.w),
             "parameter": list(layout.p),
-            "output": [*self.automaton.mechanism.outputs, *self.pin_outputs],
+            "output": [*self.automaton.mechanism.outputs, *self.forces.units],
         }

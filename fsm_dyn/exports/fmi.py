@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
@@ -29,7 +29,6 @@ from fsm_dyn.exports.c_model import parameter_limits, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
 from fsm_dyn.language.units import TABLE, dimension_text
-from fsm_dyn.language.values import units
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import c_function, share_angles
@@ -67,6 +66,8 @@ class Variable:
         Empty for a variable without unit.
     state : int, optional
         Of a derivative, the value reference of its state.
+    kind : str
+        Type of its values: ``real``, ``integer``, ``enumeration``.
     """
 
     role: str
@@ -80,6 +81,7 @@ class Variable:
     unit: str = ""
     state: int | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
+    kind: Literal["real", "integer", "enumeration"] = "real"
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -116,7 +118,7 @@ def list_variables(run: ExportedRun) -> list[Variable]:
 
 def _variables(run: ExportedRun) -> Iterator[Variable]:
     """Yield the variables without their references."""
-    names, known = run.names, units(run.automaton.mechanism)
+    names, known = run.names, run.units
     given = parameter_limits(run)
     pairs = zip(given["lowest"].tolist(), given["highest"].tolist(), strict=True)
     limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
@@ -143,12 +145,20 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     coordinates = len(run.automaton.terms.layout.q)
     for k, name in enumerate(names["state"]):
         word = "coordinate" if k < coordinates else "generalized speed"
-        yield made("state", name, word, "local", "continuous", "calculated")
-    yield Variable("mode", "mode", "mode of the automaton", 0, "output", "discrete", "calculated")
+        yield made("state", name, word, "local" if run.outputs == "listed" else "output", "continuous", "calculated")
+    reals = run.outputs == "reals"
+    numbers = "; ".join(f"{k} {name}" for k, name in enumerate(["other", *names["mode"]]))
+    text = f"mode of the automaton: {numbers}" if reals else "mode of the automaton"
+    yield Variable(
+        "mode", "mode", text, 0, "output", "discrete", "calculated", kind="real" if reals else "enumeration"
+    )  # fmt: skip
     for contact in run.automaton.contacts:
         codes = ", ".join(f"{code} {state}" for code, state in enumerate(contact.states) if state)
         name = f"contact.{_quoted(contact.name)}"
-        yield Variable("contact", name, f"state of the contact: {codes}", 0, "output", "discrete", "calculated")
+        yield Variable(
+            "contact", name, f"state of the contact: {codes}", 0, "output", "discrete", "calculated",
+            kind="real" if reals else "integer",
+        )  # fmt: skip
     for name in names["state"]:
         unit = _per_second(known[name]) if name in known else ""
         text = f"derivative of {name}"
@@ -289,7 +299,7 @@ def written(root: Element) -> bytes:
 
 # -- Description of a unit for FMI 2.0: model exchange and co-simulation -------------------------------------
 
-_KINDS_2: Final = {"mode": "Enumeration", "contact": "Integer"}
+_KINDS_2: Final = {"real": "Real", "integer": "Integer", "enumeration": "Enumeration"}
 
 
 def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
@@ -346,7 +356,7 @@ def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: 
 def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
     """Write one variable, with the attributes of its type."""
     own: dict[str, str] = {}
-    if variable.role == "mode":
+    if variable.kind == "enumeration":
         own["declaredType"] = f"{prefix}_mode"
     if variable.unit:
         own["unit"] = variable.unit
@@ -357,14 +367,14 @@ def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
         own["derivative"] = str(variable.state + 1)  # its number in the list, from 1
     if variable.role == "state":
         own["reinit"] = "true"
-    SubElement(SubElement(listed, "ScalarVariable", variable.attributes), _KINDS_2.get(variable.role, "Real"), own)
+    SubElement(SubElement(listed, "ScalarVariable", variable.attributes), _KINDS_2[variable.kind], own)
 
 
 # -- Description of a unit for FMI 3.0 -----------------------------------------------------------------------
 #
 # Description of a unit for FMI 3.0: model exchange and co-simulation, with event mode in both.
 
-_KINDS_3: Final = {"mode": "Enumeration", "contact": "Int64"}
+_KINDS_3: Final = {"real": "Float64", "integer": "Int64", "enumeration": "Enumeration"}
 
 
 def build_description(prefix: str, compiled: Sequence[str]) -> bytes:
@@ -399,7 +409,7 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
     add_experiment(root, run)
     listed = SubElement(root, "ModelVariables")
     for variable in variables:
-        SubElement(listed, _KINDS_3.get(variable.role, "Float64"), _attributes(variable, run.prefix))
+        SubElement(listed, _KINDS_3[variable.kind], _attributes(variable, run.prefix))
     structure = SubElement(root, "ModelStructure")
     unknown = ("output", "mode", "contact", "state", "derivative")
     for kind, chosen in (
@@ -425,7 +435,7 @@ def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
         found["derivative"] = str(variable.state)
     if variable.role == "state":
         found["reinit"] = "true"
-    if variable.role == "mode":
+    if variable.kind == "enumeration":
         found["declaredType"] = f"{prefix}_mode"
     return found
 
@@ -500,6 +510,7 @@ _UNIT: Final = """\
 
 const struct fsm_model *const fsm_fmu_model = &{prefix}_model;
 const char *const fsm_fmu_token = {token};
+const bool fsm_fmu_reals = {reals};
 const int64_t fsm_fmu_indicators = {count};
 const int32_t fsm_fmu_indicator_of[] = {{{numbers}}};
 """
@@ -560,7 +571,8 @@ def _own_source(run: ExportedRun, token: str) -> bytes:
     """Return the generated source of a unit."""
     of_guard, names = event_indicators(run)
     numbers = ", ".join(map(str, of_guard or [0]))
-    return _UNIT.format(prefix=run.prefix, token=text(token), count=len(names), numbers=numbers).encode()
+    return _UNIT.format(prefix=run.prefix, token=text(token), count=len(names), numbers=numbers,
+                        reals=str(run.outputs == "reals").lower()).encode()  # fmt: skip
 
 
 def _folder(version: int) -> str:

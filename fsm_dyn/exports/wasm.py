@@ -206,7 +206,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 integer(int(reads_time(run))),
                 *(image.array(name, values) for name, values in parameter_limits(run).items()),
                 pointer(pins),
-                integer(len(run.pin_outputs)),
+                integer(len(run.forces.units)),
             ]
         )
     )

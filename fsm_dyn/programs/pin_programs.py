@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -106,6 +106,10 @@ class PinPrograms:
             There is no such connection, or it does not have one motion of its own along which something drives it.
         """
         _, _, nodes = self.program.graph()
+        return Program.from_nodes(self.program.layout, {"outputs": self.quantities(columns, nodes)})
+
+    def quantities(self, columns: Sequence[str], nodes: Mapping[str, Any]) -> list[Node]:
+        """Return quantities as nodes of the graph of ``program``, of which `nodes` are the outputs; see `outputs`."""
         numbers = {pin.name: i for i, pin in enumerate(self.pins)}
         found = []
         for column in columns:
@@ -120,7 +124,7 @@ class PinPrograms:
                     f"the connection {name!r} has {len(own)} motions, so no drive of its own", found=column
                 )
             found.append(_quantity(wrench, quantity, nodes["freedom"][own[0]] if own else ()))
-        return Program.from_nodes(self.program.layout, {"outputs": found})
+        return found
 
     def unit(self, column: str) -> str:
         """Return the unit of a column, ``pin.<name>.<quantity>``; the drive of a guide is a force."""

@@ -174,6 +174,22 @@ static double indicator(const struct fmu *fmu, int64_t number)
     return 1.0;
 }
 
+FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *value)
+{
+    struct fmu_places at = fmu_places();
+    if (reference < at.mode || reference >= at.derivatives) {
+        fmu_error(fmu, "no integer variable has the value reference %ld", (long)reference);
+        return false;
+    }
+    bool is_mode = reference == at.mode;
+    if (is_mode) {
+        *value = fsm_machine_is_exported(fmu->machine) ? fsm_machine_mode(fmu->machine) + 1 : 0;
+    } else {
+        *value = (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
+    }
+    return true;
+}
+
 static bool get_real(struct fmu *fmu, int64_t reference, double *value)
 {
     struct fmu_places at = fmu_places();
@@ -181,6 +197,12 @@ static bool get_real(struct fmu *fmu, int64_t reference, double *value)
     bool is_computed = is_real && reference >= at.outputs && fmu->phase != FMU_INSTANTIATED;
     if (is_computed && !fmu_evaluate(fmu)) {
         return false;
+    }
+    if (fsm_fmu_reals && reference >= at.mode && reference < at.derivatives) {
+        int64_t code = 0;
+        bool good = fmu_get_integer(fmu, reference, &code);
+        *value = (double)code;
+        return good;
     }
     if (!is_real) {
         fmu_error(fmu, "no real variable has the value reference %ld", (long)reference);
@@ -284,18 +306,3 @@ FSM_LOCAL bool fmu_set_reals(struct fmu *fmu, const uint32_t *references, size_t
     return good;
 }
 
-FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *value)
-{
-    struct fmu_places at = fmu_places();
-    if (reference < at.mode || reference >= at.derivatives) {
-        fmu_error(fmu, "no integer variable has the value reference %ld", (long)reference);
-        return false;
-    }
-    bool is_mode = reference == at.mode;
-    if (is_mode) {
-        *value = fsm_machine_is_exported(fmu->machine) ? fsm_machine_mode(fmu->machine) + 1 : 0;
-    } else {
-        *value = (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
-    }
-    return true;
-}

@@ -13,6 +13,7 @@
 
 extern const struct fsm_model *const fsm_fmu_model;
 extern const char *const fsm_fmu_token;
+extern const bool fsm_fmu_reals;             // the mode and contact states are reals
 extern const int64_t fsm_fmu_indicators;     // number of event indicators
 extern const int32_t fsm_fmu_indicator_of[]; // of every guard in the tables, then of those of spare modes
 extern const fsm_kernel fsm_fmu_tangents[];  // of every mode, as fmi_tangents.py describes

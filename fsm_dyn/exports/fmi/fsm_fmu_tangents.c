@@ -28,7 +28,7 @@ static bool add_seed(struct fmu *fmu, double *x, uint32_t reference, double seed
     return true;
 }
 
-/* Read the derivative of a derivative, an output or an event indicator; false for other variables. */
+/* Read the derivative of a state, a derivative, an output or an event indicator; false for other variables. */
 static bool read_change(struct fmu *fmu, const struct direction *along, uint32_t reference, double *change)
 {
     struct fmu_places at = fmu_places();
@@ -36,6 +36,8 @@ static bool read_change(struct fmu *fmu, const struct direction *along, uint32_t
     *change = 0.0;
     if (unknown >= at.outputs && unknown < at.states) {
         *change = along->outputs[unknown - at.outputs];
+    } else if (unknown >= at.states && unknown < at.mode) {
+        *change = along->x[fmu_state_count() + unknown - at.states];
     } else if (unknown >= at.derivatives && unknown < at.indicators) {
         *change = along->rates[unknown - at.derivatives];
     } else if (unknown >= at.indicators && unknown < at.end) {
