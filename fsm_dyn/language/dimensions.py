@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -604,17 +605,23 @@ def texts_of(value: object) -> Iterator[Text]:
 
 def words_of(value: object) -> Iterator[Text | str]:
     """Yield every expression, name and plain text in a mechanism, a part of it, or data given by a user, in order."""
-    if isinstance(value, Text | str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from words_of(item)
-    elif isinstance(value, tuple | list) and not isinstance(value, Location):
-        for item in value:
-            yield from words_of(item)
-    elif is_dataclass(value):
-        for field in fields(value):
-            yield from words_of(getattr(value, field.name))
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Text | str):
+            yield item
+        elif isinstance(item, Mapping):
+            waiting += list(item.values())[::-1]
+        elif isinstance(item, tuple | list) and not isinstance(item, Location):
+            waiting += reversed(item)
+        elif names := _names_of_fields(type(item)):
+            waiting += [getattr(item, name) for name in names]
+
+
+@cache
+def _names_of_fields(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields of a class of data, the last first; of another class, none."""
+    return tuple(field.name for field in reversed(fields(kind))) if is_dataclass(kind) else ()
 
 
 # -- Scopes of names, one for each level of dependence -------------------------------------------------------

@@ -20,7 +20,7 @@ from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.joint_expansion import turns_uncounted
 from fsm_dyn.language.keyed import UNWRITTEN, KeyedMapping, Written, keys_of
-from fsm_dyn.language.mechanism_form import CONSTRAINTS
+from fsm_dyn.language.mechanism_form import CONSTRAINTS, MechanismForm
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.yaml import (
     LocatedMapping,
@@ -196,15 +196,12 @@ def from_tree(
     A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
     with components, is complete: with the overlay applied and the components inlined.
     """
-    if variant is not None:
-        tree = overlaid(tree, variant, default_name)
-    form, whole = merge_components(tree, origin)
+    form, whole, mechanism = _checked(tree, default_name, variant, origin)
     if variant is not None or form.use:
         text = as_text(plain_data(whole))
-    mechanism = check(build(form, default_name))
     for name in form.variants:
         try:
-            from_tree(tree, default_name, "", name, origin)
+            _checked(tree, default_name, name, origin)
         except ModelError as error:
             raise ModelError(
                 f"in variant {name!s}: {error.message}",
@@ -214,6 +211,16 @@ def from_tree(
                 remedy=error.remedy,
             ) from None
     return with_digest(plain(replace(mechanism, text=text)))
+
+
+def _checked(
+    tree: Tree, default_name: str, variant: str | None, origin: Origin
+) -> tuple[MechanismForm, Tree, Mechanism]:
+    """Return a model, with a variant's overlay if one is named, as a form, a tree and a checked mechanism."""
+    if variant is not None:
+        tree = overlaid(tree, variant, default_name)
+    form, whole = merge_components(tree, origin)
+    return form, whole, check(build(form, default_name))
 
 
 def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:

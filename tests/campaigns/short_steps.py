@@ -11,6 +11,7 @@ from typing import NamedTuple
 import fsm_dyn
 from fsm_dyn.language import models
 from tests.campaigns.ledger import ROOT
+from tests.shipped import mechanism
 
 CASES = 89  # published runs; reading all models to count them takes a second
 SHORT = 1e-4  # of the run
@@ -45,7 +46,7 @@ def published():
     ends = _ends()
     found = [Published(str(path), "", ends[path.stem]) for path in RECIPES]
     for name in models.names():
-        scenarios = fsm_dyn.load(name).scenarios
+        scenarios = mechanism(name).scenarios
         found += [Published(name, scenario, ends.get(name)) for scenario in ("", *scenarios)]
     return found
 

@@ -14,10 +14,11 @@ from fsm_dyn.language.models import names
 from fsm_dyn.language.scales import SI, Scales, own_scales
 from fsm_dyn.language.values import parameter_values
 from tests.physics.scaling import Run, scaled
+from tests.shipped import mechanism
 
 K = 1024.0
-UNITS = [name for name in names() if fsm_dyn.load(name).uses_units]
-CONTACTS = [name for name in UNITS if fsm_dyn.load(name).contacts]
+UNITS = [name for name in names() if mechanism(name).uses_units]
+CONTACTS = [name for name in UNITS if mechanism(name).contacts]
 # felt, whose force has exponents such as 2.5: their pow is not exact
 ROUNDED = {"felt_drop", "piano_action"}
 QUICK = ["ball_in_corner", "bouncing_ball", "box_on_table", "cart_on_ramp", "double_pendulum_with_stop", "geneva_drive",

@@ -26,6 +26,7 @@ from fsm_dyn.run.online_executable import EarnedExecutable, OnlineExecutable
 from fsm_dyn.runtime.abi import Reason
 from tests.physics.starts import STARTS
 from tests.physics.variants import VARIANTS
+from tests.shipped import mechanism
 
 TIMES = float(os.environ.get("FSM_DYN_CAMPAIGN", "1"))
 RUNS = 10  # of each model
@@ -162,7 +163,7 @@ def test_the_same_transitions(name, strategy):
 
 
 # the comparison weighs differences by derivatives of runs, which there are not across samples: see test_magnetic_latch
-SAMPLED = {name for name in models.names() if fsm_dyn.load(name).controllers}
+SAMPLED = {name for name in models.names() if mechanism(name).controllers}
 
 
 @pytest.mark.parametrize("name", sorted(set(models.names()) - set(STARTS) - SAMPLED))
@@ -201,7 +202,7 @@ def lasting_modes(run):
 
 def scenarios(names):
     """Models with each of their scenarios, None for their own schedule."""
-    return [(name, scenario) for name in names for scenario in (None, *fsm_dyn.load(name).scenarios)]
+    return [(name, scenario) for name in names for scenario in (None, *mechanism(name).scenarios)]
 
 
 SHORT = {"seven_body_mechanism": 0.03}  # s

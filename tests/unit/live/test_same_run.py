@@ -10,7 +10,6 @@ import os
 import numpy as np
 import pytest
 
-import fsm_dyn
 from fsm_dyn.language.models import names
 from fsm_dyn.live.device_map import Limits, coupled_ports
 from fsm_dyn.live.driver_protocol import driver_class
@@ -19,6 +18,7 @@ from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN
+from tests.shipped import mechanism
 from tests.unit.live.test_session import wait_for
 
 DRIVER = """
@@ -39,7 +39,7 @@ SMALL = {
     "piano_action": 0.01,
     "piano_action_simple": 0.01,
 }  # m, of small models
-WITH_PORTS = [name for name in names() if fsm_dyn.load(name).ports]
+WITH_PORTS = [name for name in names() if mechanism(name).ports]
 
 
 @pytest.fixture

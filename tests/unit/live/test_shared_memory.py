@@ -11,7 +11,9 @@ from fsm_dyn.live.tick_process import TickProcess
 from fsm_dyn.runtime.abi import BINS, LiveHeader
 from tests.runtime.internals import internals
 
-bin_of = internals().bin_of
+
+def bin_of(duration):
+    return internals().bin_of(duration)
 
 
 @pytest.fixture

@@ -23,15 +23,16 @@ from fsm_dyn.page.row_evaluation import RowEvaluator
 from fsm_dyn.page.scene_drawing import Picture, find_grounds
 from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.run.contact_forces import WIDTH, Forces, contact_at, direction, partial_of
+from tests.shipped import mechanism
 
-WHOLE = [name for name in models.names() if not fsm_dyn.load(name).name.endswith("_finger")]
+WHOLE = [name for name in models.names() if not mechanism(name).name.endswith("_finger")]
 
 
 class Still:
     """A model at its start, without a run."""
 
     def __init__(self, name):
-        self.graph = fsm_dyn.compile(add_couplers(with_default_ports(fsm_dyn.load(name))))
+        self.graph = fsm_dyn.compile(add_couplers(with_default_ports(mechanism(name))))
         automaton, layout = self.graph.automaton, self.graph.automaton.terms.layout
         start = initial_state(automaton, self.graph.values, self.graph.parameters)
         self.x, self.c, self.states = start.x, start.context, start.states

@@ -7,9 +7,8 @@ import fsm_dyn
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.tables import FEWEST, divided, far_guards
-from tests.runtime.building import BUILT, FOLDER, compile_library
 from tests.unit.run.loose_bodies import scene
-from tests.unit.run.test_clear_guards import runs_of
+from tests.unit.run.test_clear_guards import library_of_every_guard, runs_of
 
 
 @pytest.fixture(scope="module")
@@ -87,15 +86,13 @@ def test_the_parts_of_a_program_give_its_bits(discs):
 
 def test_random_scenes_move_bit_for_bit_as_where_no_guard_is_left_out():
     """Discs, soft discs and balls, by kernels: rows, forces and transitions, with fixed and with adaptive steps."""
-    library = BUILT / "runtime_none_far.so"
-    compile_library([FOLDER / "fsm_runtime.c"], library, "-O1", "-DFSM_RESERVE=FSM_INFINITY")
     fixed = {"until": 0.15, "method": "rk4", "step": 5e-4, "strategy": "auto"}
     scenes = [
         ["discs", 3, 9, fixed],
         ["discs", 4, 10, {"until": 0.15, "strategy": "auto", "max_step": 2e-3}],
         ["balls", 6, 9, {**fixed, "until": 0.2}],
     ]
-    usual, whole = runs_of("", scenes), runs_of(str(library), scenes)
+    usual, whole = runs_of("", scenes), runs_of(library_of_every_guard(), scenes)
     assert usual == whole
     assert all(rows > 50 for _, rows, _ in usual)
     assert sum(transitions for _, _, transitions in usual) > 10
