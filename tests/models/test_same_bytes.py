@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "bytes_of_runs.py"
 ONLINE = {"piano_action_simple", "latch_door", "escapement_anchor", "box_on_table"}  # modes that runs reach first
 STRATEGIES = ("compiled", "auto", "early")
-SHARES = 4  # of the models; the first is run always, and holds those of all strategies
+SHARES = 4  # of the models; the first is always run
 
 
 def digests(cache, seed, runs, after):
@@ -32,8 +32,7 @@ def digests(cache, seed, runs, after):
 
 @pytest.mark.parametrize("share", [pytest.param(k, marks=pytest.mark.long if k else ()) for k in range(SHARES)])
 def test_same_run_same_bytes(tmp_path, share):
-    others = [name for name in models.names() if name not in ONLINE]
-    names = others[share::SHARES] + (sorted(ONLINE) if share == 0 else [])
+    names = models.names()[share::SHARES]
     runs = [(name, strategy) for name in names for strategy in (STRATEGIES if name in ONLINE else ("compiled",))]
     first = digests(tmp_path, 1, runs, "nothing")
     again = digests(tmp_path, 2, runs[::-1], "others")
