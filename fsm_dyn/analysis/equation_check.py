@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -47,6 +47,8 @@ class EquationCheck:
         Differences term by term, empty if the verdict covers all.
     basis : str
         Number of states, and the agreement of the two derivations the equation was compared with.
+    parts : tuple of EquationCheck
+        The verdict on each of several equations, empty for one; the others are then those on all together.
     """
 
     name: str
@@ -54,8 +56,20 @@ class EquationCheck:
     verdict: str
     findings: tuple[Finding, ...] = ()
     basis: str = ""
+    parts: tuple[EquationCheck, ...] = ()
+
+    @classmethod
+    def of_several(cls, parts: tuple[EquationCheck, ...]) -> EquationCheck:
+        """Return the verdict on several equations together."""
+        right = sum(part.correct for part in parts)
+        findings = tuple(finding for part in parts for finding in part.findings)
+        verdict = f"{right} of {len(parts)} equations right"
+        names = ", ".join(part.name for part in parts)
+        return cls(names, right == len(parts), verdict, findings, parts[0].basis, parts)
 
     def __str__(self) -> str:
+        if self.parts:
+            return "\n".join([*map(str, self.parts), self.verdict])
         return "\n".join([f"{self.name}: {self.verdict}", *map(str, self.findings), f"  [{self.basis}]"])
 
 
@@ -70,7 +84,8 @@ def check_equation(
     mode : str
         Name of the mode.
     equation : str or pair of str and sympy.Expr
-        ``left = right``; lines ``Z1 = ...`` before it define symbols; or the left side and a SymPy expression.  Left
+        ``left = right``; lines ``Z1 = ...`` before it define symbols; or the left side and a SymPy expression.  Of
+        several equations each is judged.  Left
         sides are ``F_u1``, ``F_u1_star``, these with ``_tilde``, dependent speeds, ``q1_dot`` and ``u1_dot``; ``F1``
         is the force of the first speed.  Right sides are in the language of model files, with ``s4``, ``c4`` for
         sine and cosine of ``q4`` and ``u1_dot`` for accelerations.
@@ -101,10 +116,12 @@ def check_equation(
 # -- Texts to nodes ------------------------------------------------------------------------------------------
 
 _ALIAS = re.compile(r"F(\d+)((?:_star)?(?:_tilde)?)")
+_LIKE_AN_EQUATION = re.compile(r"F\d|F_|\w+(_dot|')$")  # left sides that are no definitions
+_MOST_SIGNS: Final = 150  # of one equation that are tried the other way round
 
 
 def _split(equation: str | tuple[str, Any]) -> list[tuple[str, str]]:
-    """Return left and right sides of the lines, definitions first."""
+    """Return left and right sides of the lines."""
     if isinstance(equation, tuple):
         return [(equation[0], str(equation[1]))]
     lines = [line.split("#")[0].strip() for line in re.split(r"[;\n]", equation)]
@@ -182,13 +199,20 @@ class _Check:
                 left = f"F_{names[int(found[1]) - 1]}{found[2]}"
         left = left.replace("'", "_dot")
         if left not in self._references:
-            raise InputError(
-                f"no equation '{left}'", allowed=", ".join(self._references),
-                remedy=did_you_mean(left, self._references),
-            )  # fmt: skip
+            known = [*self._references, *self._aliases()]
+            raise InputError(f"no equation '{left}'", allowed=", ".join(known), remedy=did_you_mean(left, known))
         return left
 
-    def _parsed(self, equation: str | tuple[str, Any]) -> tuple[str, Node]:
+    def _aliases(self) -> list[str]:
+        """Return the left sides by the numbers of the speeds."""
+        whole = [f"F{i + 1}{star}" for i in range(len(self._kane.speeds)) for star in ("", "_star")]
+        return whole + [f"F{a + 1}{star}_tilde" for a in range(len(self._kane.independent)) for star in ("", "_star")]
+
+    def _is_equation(self, left: str) -> bool:
+        return left.replace("'", "_dot") in self._references or _LIKE_AN_EQUATION.match(left) is not None
+
+    def _parsed(self, equation: str | tuple[str, Any]) -> list[tuple[str, Node]]:
+        """Return the names and right sides of the equations; a last line is one in any case."""
         nodes = self._nodes
         names = {name: nodes.symbol(name) for name in self._layout.arguments if "." not in name}
         for name in self._kane.coordinates:
@@ -196,14 +220,21 @@ class _Check:
             if number:
                 names.setdefault(f"s{number}", sin(nodes.symbol(name)))
                 names.setdefault(f"c{number}", cos(nodes.symbol(name)))
-        *definitions, (left, right) = _split(equation)
-        for name, text in definitions:
-            names[name] = NodeAlgebra(nodes, names).scalar(Text(text.replace("'", "_dot")))
-        return self.canonical(left), NodeAlgebra(nodes, names).scalar(Text(right.replace("'", "_dot")))
+        found, lines = [], _split(equation)
+        for number, (left, text) in enumerate(lines, start=1):
+            right = NodeAlgebra(nodes, names).scalar(Text(text.replace("'", "_dot")))
+            if number == len(lines) or self._is_equation(left):
+                found.append((self.canonical(left), right))
+            else:
+                names[left] = right
+        return found
 
     def judge(self, equation: str | tuple[str, Any]) -> EquationCheck:
-        """Return the verdict on an equation."""
-        left, student = self._parsed(equation)
+        """Return the verdict on an equation, or on each of several."""
+        found = tuple(self._verdict(left, student) for left, student in self._parsed(equation))
+        return found[0] if len(found) == 1 else EquationCheck.of_several(found)
+
+    def _verdict(self, left: str, student: Node) -> EquationCheck:
         reference = self._references[left]
         basis = f"{STATES} states, seed {self._seed}; Kane's and Lagrange's terms differ by {self._disagreement():.0e}"
         difference = self._difference(student, reference)
@@ -216,6 +247,9 @@ class _Check:
             verdict = f"wrong (largest difference {difference:.1e}); no polynomial in speeds and loads to take apart"
         else:
             verdict = f"wrong in {len(findings)} of {total} terms"
+        if reversed_ := self._reversed(student, reference):
+            verdict += f": the sign of {reversed_} is wrong"
+            findings = _of_sign(findings, reversed_)
         return EquationCheck(left, False, verdict, tuple(findings), basis)
 
     # -- equality --------------------------------------------------------------------------------------------
@@ -271,6 +305,16 @@ class _Check:
                 return f"wrong: the rates of {speeds} were taken as D u_I_dot; the term D_dot u_I is missing"
         return ""
 
+    def _reversed(self, student: Node, reference: _Reference) -> str:
+        """Return the addend, as it is written, with whose other sign the equation is right; nothing without one."""
+        for node, changed, addend in _signs(student)[:_MOST_SIGNS]:
+            if self._difference(substitute([student], {node: changed})[0], reference) <= EQUAL:
+                # brings SymPy along
+                from fsm_dyn.derive.printing import to_sympy
+
+                return str(to_sympy([addend])[0])
+        return ""
+
     def _recombined(self, left: str) -> Node:
         """Return a constrained inertia force as ``Sᵀ F*``, with the rates of all speeds."""
         F_star, S = self._inertia
@@ -299,6 +343,35 @@ class _Check:
 
         names = [f"{name}_dot" for name in self._kane.speeds] + [*self._layout.u, *self._layout.w, "g"]
         return compare_terms(student, reference, names, self._values, (self._layout.p, self._kane.coordinates))
+
+
+def _signs(node: Node) -> list[tuple[Node, Node, Node]]:
+    """Return the signs in an expression: a sum or negative, the same with one sign reversed, and the addend."""
+    found: list[tuple[Node, Node, Node]] = []
+    seen, stack = {node}, [node]
+    while stack:
+        top = stack.pop(0)
+        if top.op in ("add", "sub"):
+            a, b = top.operands
+            found.append((top, a - b if top.op == "add" else a + b, b))
+            if a.op not in ("add", "sub"):
+                found.append((top, b - a if top.op == "add" else -a - b, a))
+        elif top.op == "neg":
+            found.append((top, top.operands[0], top))
+        for operand in top.operands:
+            if operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return found
+
+
+def _of_sign(findings: Sequence[Finding], addend: str) -> list[Finding]:
+    """Return findings that name a reversed sign; others of terms that both sides have follow from it."""
+    kept = [finding for finding in findings if finding.kind == "sign" or finding.text.startswith("there is no term")]
+    if len(kept) == len(findings):
+        return list(findings)
+    terms = ", ".join(finding.term for finding in findings)
+    return [replace(findings[0], term=terms, kind="sign", text=f"the sign of {addend} is wrong")]
 
 
 def _addends(node: Node) -> list[Node]:

@@ -83,12 +83,11 @@ class ModeQuantities:
         """
         forms = {**self.defined, **chosen}
         outputs = {key: forms[key] for key in self.nodes if key[0] == "q_dot"}
-        if self.independent:
-            rates = self._accelerations(forms)
-            outputs |= {("u_dot", i): rates[a] for a, i in enumerate(self.independent)}
-            for j in self.dependent:
-                shares = (forms["D", j, a] * rate for a, rate in enumerate(rates))
-                outputs["u_dot", j] = _total([forms["c", j], *shares], self.graph)
+        rates = self._accelerations(forms) if self.independent else []
+        outputs |= {("u_dot", i): rates[a] for a, i in enumerate(self.independent)}
+        for j in self.dependent:
+            shares = (forms["D", j, a] * rate for a, rate in enumerate(rates))
+            outputs["u_dot", j] = _total([forms["c", j], *shares], self.graph)
         if self.kept and outputs:
             done: dict[Node, Node] = {}
             for symbol, (key, _) in self.kept.items():

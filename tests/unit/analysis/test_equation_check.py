@@ -71,6 +71,50 @@ def test_wrong_equations(graphs, model, mode, equation, term, kind):
     assert [(finding.term, finding.kind) for finding in found.findings] == [(term, kind)], str(found)
 
 
+SIGNS = [
+    (*CART, F1.replace("(L1*mB + L2*mC*c4^2)*u2^2", "(L1*mB - L2*mC*c4^2)*u2^2"), "L2*mC*cos(q4)**2"),
+    (*CART, F1.replace("(mB + mC*c4^2)", "(mB - mC*c4^2)"), "mC*cos(q4)**2"),
+    (*CART, F1.replace("mC*c4^2)*u1_dot", "mC*(1 + s4^2))*u1_dot"), "sin(q4)**2"),
+    (*CART, F2.replace("IB + mB*L1^2 + mC*L2^2*s4^2", "IB - mB*L1^2 + mC*L2^2*s4^2"), "L1**2*mB"),
+    (*CART, F2.replace("IB + mB*L1^2 + mC*L2^2*s4^2", "IB + mB*L1^2 + mC*L2^2*(1 + c4^2)"), "cos(q4)**2"),
+    ("shopping_cart", "sticking", "F1_tilde = push - s4*turn/(L3 + L2*c4)", "L2*cos(q4)"),
+    ("rolling_disk", "rolling", "Z1 = m - J/r^2; F1_star_tilde = -Z1*u1_dot", "J/r**2"),
+]
+
+
+@pytest.mark.parametrize(("model", "mode", "equation", "addend"), SIGNS)
+def test_one_sign_is_named_as_it_is_written(graphs, model, mode, equation, addend):
+    """Also in a factor, in a denominator, in a definition, and where the rest of the coefficient hides it."""
+    found = fsm_dyn.check_equation(graphs[model], mode, equation)
+    assert f"the sign of {addend} is wrong" in found.verdict
+    assert {finding.kind for finding in found.findings} == {"sign"}, str(found)
+
+
+def test_two_signs_are_not_one(graphs):
+    found = fsm_dyn.check_equation(
+        graphs["shopping_cart"], "rolling", F1.replace("- L3", "+ L3").replace("- L2", "+ L2")
+    )
+    assert "the sign of" not in found.verdict
+    assert [(finding.term, finding.kind) for finding in found.findings] == [("u2_dot", "sign"), ("u3^2", "sign")]
+
+
+def test_each_of_several_equations_is_judged(graphs):
+    """A mistake in the first of three lines with a definition among them does not hide behind the last."""
+    wrong = F1.replace("- mC*s4*c4*u1*u2", "+ mC*s4*c4*u1*u2")
+    lines = [wrong, "Z1 = s4/L3", "u3 = -Z1*u1 + L2*c4/L3*u2", F2]
+    found = fsm_dyn.check_equation(graphs["shopping_cart"], "rolling", "\n".join(lines))
+    assert [(part.name, part.correct) for part in found.parts] == [
+        ("F_u1_star_tilde", False), ("u3", True), ("F_u2_star_tilde", True)
+    ]  # fmt: skip
+    assert (found.correct, found.verdict, len(found.findings)) == (False, "2 of 3 equations right", 1)
+    assert str(found).count("\n") >= 6
+    both = fsm_dyn.check_equation(graphs["shopping_cart"], "rolling", f"{F1}\n{F2}")
+    assert both.correct
+    with pytest.raises(InputError, match="no equation 'F1_stra_tilde'") as refused:
+        fsm_dyn.check_equation(graphs["shopping_cart"], "rolling", f"F1_stra_tilde = 0\n{F2}")
+    assert "did you mean 'F1_star_tilde'" in str(refused.value)
+
+
 def test_the_print_of_67(graphs):
     """The term that would give the stuck cart energy, as a sentence."""
     (finding,) = fsm_dyn.check_equation(graphs["shopping_cart"], "sticking", PRINTED).findings
@@ -113,6 +157,7 @@ def test_rows_that_are_forgotten_or_assumed(graphs):
     ("equation", "error", "message"),
     [
         ("F9 = 0", InputError, "no equation 'F9'"),
+        ("F9 = 0", InputError, "F3_star, F1_tilde, F1_star_tilde"),
         ("F1 = mass*u1", ExpressionError, "mass"),
         ("F1 = __import__('os').system('true')", ExpressionError, "__import__"),
         ("F1", InputError, "left = right"),

@@ -69,7 +69,13 @@ def assert_equal_at_states(equations, program, names=("q_dot", "u_dot"), states=
 
 
 @pytest.mark.parametrize(
-    ("model", "mode"), [("shopping_cart", "sticking"), ("rimless_wheel", "rolling"), ("rolling_disk", "sliding")]
+    ("model", "mode"),
+    [
+        ("shopping_cart", "sticking"),
+        ("rimless_wheel", "rolling"),
+        ("rolling_disk", "sliding"),
+        ("cam_flat_follower", "following"),  # driven: no speed is independent
+    ],
 )
 @pytest.mark.parametrize("once", [False, True])
 def test_same_values(kane, model, mode, once):
