@@ -1,4 +1,4 @@
-"""The gallery of all shipped models: each in motion, its mode graph, and a page that shows them side by side.
+"""The gallery of all shipped models by theme: each in motion, its mode graph, the score of one with contacts.
 
 ``python mechanisms/gallery.py FOLDER`` writes ``gallery/models.md`` and ``pictures/models/`` into a folder, by default
 ``docs``.  It fails where a model does not come to a picture on which there is something to be seen.
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image  # Matplotlib requires it
 
 import fsm_dyn
 from fsm_dyn import plot
@@ -26,6 +27,8 @@ WORKERS = 2
 DPI = 100
 LEAST_DRAWN = 0.004  # of a picture's points that are not white
 MOST_BYTES = 40_000  # of a picture or a graph
+SCORE_DPI = 76
+SCORE_COLOURS = 48
 
 # What shows the most of a model, where its own schedule from the beginning to its end does not.
 SHOWN: dict[str, dict[str, Any]] = {
@@ -60,6 +63,7 @@ class Entry:
     source: str
     modes: str
     command: str
+    has_score: bool = False
 
 
 def entry(name: str, folder: Path) -> Entry:
@@ -82,11 +86,23 @@ def entry(name: str, folder: Path) -> Entry:
         raise RuntimeError(f"there is next to nothing on the picture of {name}: {drawn.mean():.2%}")
     target = folder / f"{name}_modes.svg"
     target.write_text(graph_svg(extended.automaton, graph.initial) + "\n", encoding="utf-8")
-    for path in (target, folder / f"{name}.png"):
+    mechanism = graph.automaton.mechanism
+    scores = [_score(run, folder / f"{name}_score.png")] if mechanism.contacts else []
+    for path in (target, folder / f"{name}.png", *scores):
         if path.stat().st_size > MOST_BYTES:
             raise RuntimeError(f"{path.name} has {path.stat().st_size} bytes")
-    mechanism = graph.automaton.mechanism
-    return Entry(name, mechanism.summary, mechanism.source, _modes(graph, run), _command(name, options))
+    told = _modes(graph, run), _command(name, options)
+    return Entry(name, mechanism.summary, mechanism.source, *told, has_score=bool(mechanism.contacts))
+
+
+def _score(run: fsm_dyn.Trajectory, path: Path) -> Path:
+    """Write the score of a run, in few colours."""
+    figure = plot.score(run)
+    figure.savefig(path, dpi=SCORE_DPI)
+    with Image.open(path) as picture:
+        few = picture.convert("RGB").quantize(SCORE_COLOURS, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+    return path
 
 
 def _modes(graph: fsm_dyn.ModeGraph, run: fsm_dyn.Trajectory) -> str:
@@ -112,11 +128,20 @@ def page(entries: list[Entry], pages: dict[str, str]) -> str:
     parts = [
         "# All models",
         "",
-        f"The {len(entries)} models of the package, each at some instants of a run, with its modes. Open",
-        "the number of modes to see their graph. Made by `make gallery` from the models themselves.",
+        f"The {len(entries)} models of the package by theme, each at some instants of a run. Open the number of modes",
+        "to see their graph, and the score to see which contacts touched when, and why. Made by `make gallery`.",
         "",
-        '<div class="models">',
     ]
+    by_name = {one.name: one for one in entries}
+    for theme, names in models.by_theme().items():
+        own = [by_name[name] for name in names if name in by_name]
+        if own:
+            parts += [f"## {theme}", "", *_cards(own, pages), ""]
+    return "\n".join(parts)
+
+
+def _cards(entries: list[Entry], pages: dict[str, str]) -> list[str]:
+    parts = ['<div class="models">']
     for one in entries:
         more = f' <a href="{pages[one.name]}.html">More</a>' if one.name in pages else ""
         source = f' <span class="source">{html.escape(one.source)}</span>' if one.source else ""
@@ -126,10 +151,16 @@ def page(entries: list[Entry], pages: dict[str, str]) -> str:
             f"<figcaption><b>{one.name}</b> {html.escape(one.summary)}{more}{source}",
             f"<details><summary>{one.modes}</summary>",
             _image(f"{one.name}_modes.svg", f"Mode graph of {one.name}") + "</details>",
+            *([f"<details><summary>score</summary>{_linked_score(one.name)}</details>"] if one.has_score else []),
             f"<code>{html.escape(one.command)}</code></figcaption>",
             "</figure>",
         ]
-    return "\n".join([*parts, "</div>", ""])
+    return [*parts, "</div>"]
+
+
+def _linked_score(name: str) -> str:
+    picture = _image(f"{name}_score.png", f"Score of {name}: phases with causes, close-ups, contacts over time")
+    return f'<a href="../pictures/models/{name}_score.png">{picture}</a>'
 
 
 def _image(name: str, words: str, size: str = "") -> str:

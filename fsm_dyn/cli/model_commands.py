@@ -63,18 +63,28 @@ def models_command(as_json: Json = False) -> None:
     from fsm_dyn.language import models
     from fsm_dyn.language.loader import heading
 
-    found = [(name, *heading(models.find(name))) for name in models.names()]
+    found = [(theme, name, *heading(models.find(name))) for theme, own in models.by_theme().items() for name in own]
     if as_json:
         print_json(
             [
-                {"name": name, "summary": summary, "file": str(models.find(name)), "variants": list(variants)}
-                for name, summary, variants in found
+                {
+                    "name": name,
+                    "theme": theme,
+                    "summary": summary,
+                    "file": str(models.find(name)),
+                    "variants": [*variants],
+                }
+                for theme, name, summary, variants in found
             ]
         )
         return
-    rows = [(name, summary) for name, summary, _ in found]
-    typer.echo(table(("name", "summary"), rows))
-    variants = [f"{name}:{variant}" for name, _, names in found for variant in names]
+    head, rule, *rows = table(("name", "summary"), [(name, summary) for _, name, summary, _ in found]).splitlines()
+    typer.echo(f"{head}\n{rule}")
+    for number, (row, (theme, *_)) in enumerate(zip(rows, found, strict=True)):
+        if number == 0 or theme != found[number - 1][0]:
+            typer.echo(f"{'' if number == 0 else chr(10)}{theme}:")
+        typer.echo(row)
+    variants = [f"{name}:{variant}" for _, name, _, names in found for variant in names]
     if variants:
         typer.echo("\nvariants: " + ", ".join(variants))
 

@@ -21,6 +21,7 @@ _LEVEL: Final = 22.0  # between two edges above or below the boxes
 _MARGIN: Final = 10.0
 _SPREAD: Final = 0.6  # of a side, over which the ends of edges are spread
 _PILL: Final = 16.0
+_CLEAR: Final = 4.0  # of a pill between two boxes
 _HEAD: Final = 7.0
 _NAME, _COUNT = 12.5, 10.5
 _GREY: Final = PhaseFill("#C2D0B7")
@@ -63,12 +64,20 @@ class VisitEdge:
     @property
     def pill_size(self) -> tuple[float, float]:
         """Width and height of the pill with the count; nothing where it was taken once."""
-        return (width_of(self.words, _COUNT) + 8.0, _PILL) if self.count > 1 else (0.0, 0.0)
+        return (_pill_width(self.count), _PILL) if self.count > 1 else (0.0, 0.0)
 
     @property
     def words(self) -> str:
         """The count as text."""
-        return f"{self.count}×"
+        return _times(self.count)
+
+
+def _times(count: int) -> str:
+    return f"{count}×"
+
+
+def _pill_width(count: int) -> float:
+    return width_of(_times(count), _COUNT) + 8.0
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,9 @@ def _placed(stays: Sequence[Stay], fills: Mapping[str, PhaseFill], narrow: bool)
         if pair not in straight:
             sides[1 if place[pair[1]] > place[pair[0]] else -1].append(pair)
     width, height = _COLUMN if narrow else _ROW
-    pitch = (height if narrow else width) + _BETWEEN
+    pills = [_PILL if narrow else _pill_width(counts[pair]) for pair in straight if counts[pair] > 1]
+    between = max(_BETWEEN, *(size + _CLEAR for size in pills), 0.0)
+    pitch = (height if narrow else width) + between
     before = _MARGIN + _LEVEL * len(sides[1]) + (_PILL if sides[1] else 0.0)
     spent, visits = dict.fromkeys(names, 0.0), Counter(stay.name for stay in stays)
     for stay in stays:
@@ -158,7 +169,7 @@ def _placed(stays: Sequence[Stay], fills: Mapping[str, PhaseFill], narrow: bool)
         if pair in straight:
             middle = before + 0.5 * across
             course = [(first + along, middle), (last, middle)]
-            pill = (first + along + 0.42 * _BETWEEN, middle - 12.0)
+            pill = (first + along + 0.5 * between, middle - 12.0)
         else:
             side = 1 if pair in sides[1] else -1
             level = (sides[side].index(pair) + 1) * _LEVEL
@@ -170,7 +181,7 @@ def _placed(stays: Sequence[Stay], fills: Mapping[str, PhaseFill], narrow: bool)
             pill = (0.5 * (start + stop), outer)
         turned = tuple((y, x) if narrow else (x, y) for x, y in course)
         edges.append(VisitEdge(*pair, count, tuple(causes[pair]), turned, (pill[1], pill[0]) if narrow else pill))
-    length = 2.0 * _MARGIN + pitch * len(names) - _BETWEEN
+    length = 2.0 * _MARGIN + pitch * len(names) - between
     thick = before + across + _LEVEL * len(sides[-1]) + (_PILL if sides[-1] else 0.0) + _MARGIN
     size = (thick, length) if narrow else (length, thick)
     return VisitDiagram(boxes, tuple(edges), *size)

@@ -3,10 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from fsm_dyn.core.errors import InputError, did_you_mean, nearest
 
+#: The shipped models by theme, the first to open first.
+THEMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "Latches, switches, grippers": (
+        "latch_door", "gripper", "push_button", "toggle_switch", "seat_belt_reel", "latch", "magnetic_latch",
+        "gripper_finger", "virtual_wall",
+    ),
+    "Pianos and clocks": ("piano_action", "escapement_anchor", "escapement_deadbeat", "piano_action_simple"),
+    "Carts, wheels, rolling bodies": (
+        "shopping_cart", "cart_on_ramp", "rolling_disk", "billiard_ball", "rolling_coin", "rattleback",
+        "chaplygin_sleigh",
+    ),
+    "Cams, gears, linkages": (
+        "geneva_drive", "ratchet", "cam_flat_follower", "cam_roller_follower", "planetary_gear", "bevel_gears",
+        "slider_crank", "four_bar", "four_bar_row", "seven_body_mechanism", "planar_three_body",
+    ),
+    "Impacts and friction": (
+        "newtons_cradle", "box_on_table", "tray", "twelve_contacts", "bouncing_ball", "ball_in_corner", "rocking_block",
+        "sliding_rod", "stick_slip_belt", "felt_drop", "carried_bar",
+    ),
+    "Legs, pendulums, chains": (
+        "compass_gait", "rimless_wheel", "double_pendulum_with_stop", "pendulum_with_stop", "chain", "ball_chain",
+    ),
+    "Robots in space": ("spatial_robot", "spatial_two_body", "spherical_wrist", "spherical_wrist_rates"),
+}  # fmt: skip
 _BARE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
@@ -33,6 +59,15 @@ def folder() -> Path:
 def names() -> list[str]:
     """Return the names of the shipped models in alphabetical order."""
     return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def by_theme() -> dict[str, tuple[str, ...]]:
+    """Return the names of the shipped models by theme; of those without one under ``Others``."""
+    there = names()
+    known = {name for own in THEMES.values() for name in own}
+    found = {theme: tuple(name for name in own if name in there) for theme, own in THEMES.items()}
+    found["Others"] = tuple(name for name in there if name not in known)
+    return {theme: own for theme, own in found.items() if own}
 
 
 def picture(name: str) -> Path | None:

@@ -162,11 +162,14 @@ class Catalogue:
         self._starting: asyncio.Task[None] | None = None
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return name and summary of every model, and whether there is a picture."""
+        """Return name, theme and summary of every model, by theme, and whether there is a picture."""
         return [
-            {"name": name, "summary": heading(models.find(name))[0], "picture": models.picture(name) is not None}
-            for name in sorted(self._names)
-        ]
+            {
+                "name": name, "theme": theme, "summary": heading(models.find(name))[0],
+                "picture": models.picture(name) is not None,
+            }
+            for theme, own in models.by_theme().items() for name in own
+        ]  # fmt: skip
 
     def picture(self, name: str) -> Path | None:
         """Return the picture of a model; None without one."""

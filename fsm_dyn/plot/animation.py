@@ -7,7 +7,7 @@ import itertools
 import math
 import subprocess
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,15 +22,13 @@ from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import whole_file, write_file
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.graph_layout import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene
 from fsm_dyn.plot.scene_projection import View, filling, project, trajectory_scene, with_force_arrows
-from fsm_dyn.plot.timelines import draw_bands
-from fsm_dyn.run.run_timeline import timeline_of
 from fsm_dyn.run.scene import Scene
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition
+from fsm_dyn.run.visits import START
 
 # -- Animation of a run: the mechanism in motion above a band of its modes -----------------------------------
 
@@ -172,7 +170,7 @@ def _display_frames(
     trajectory: Trajectory, scene: Scene, plan: Playback, view: View, progress: Callable[[int, int], None] | None
 ) -> Iterator[Figure]:
     """Yield one and the same figure, drawn again for every display frame."""
-    colours = palette.mode_colours(trajectory.model.labels)
+    visits = trajectory.visits
     low, high = _limits(view)
     picture, stage = _canvas(high - low)
     low, high = filling(stage, low, high)
@@ -180,14 +178,15 @@ def _display_frames(
     label = picture.text(_SIDE / _WIDTH, 1.0 - 0.46 / picture.get_figheight(), "", fontsize=9, va="center")
     clock = picture.text(1.0 - _SIDE / _WIDTH, label.get_position()[1], "", fontsize=9, va="center", ha="right")
     cursor = _draw_band(picture, trajectory)
-    for i, (time, mode) in enumerate(zip(view.times, view.modes, strict=True)):
+    for i, time in enumerate(view.times):
         stage.clear()
         stage.set_axis_off()
         stage.set_xlim(low[0], high[0])
         stage.set_ylim(low[1], high[1])
         draw_scene(stage, view, i)
-        label.set_text(style.fitted(mode, 4.6, 9.0, abridged))
-        label.set_bbox(style.chip(colours[mode]))
+        visit = visits.at(float(time))
+        label.set_text(style.fitted(f"{visit.name}: {visit.text}" if visit.text else visit.name, 4.6, 9.0))
+        label.set_bbox(style.chip(visits.fills[visit.name].colour))
         clock.set_text(f"{time:.{_decimals(plan)}f} s")
         cursor.set_xdata([time, time])
         yield picture
@@ -226,10 +225,12 @@ def _write_head(picture: Figure, name: str, speed: float) -> None:
 
 
 def _draw_band(picture: Figure, trajectory: Trajectory) -> Line2D:
-    """Draw the modes over time below the mechanism and return the line that marks the time."""
+    """Draw the visits over time below the mechanism and return the line that marks the time."""
     left, height = 0.35 / _WIDTH, picture.get_figheight()
     axes = picture.add_axes((left, 0.44 / height, 1.0 - 2.0 * left, _BAND / height))
-    draw_bands(axes, timeline_of(trajectory.model, trajectory.record), alpha=1.0)
+    visits = trajectory.visits
+    for visit in visits:
+        axes.axvspan(visit.begin, visit.end, color=visits.fills[visit.name].colour, lw=0)
     start, end = float(trajectory.t[0]), float(trajectory.t[-1])
     axes.set_xlim(start, end if end > start else start + 1.0)
     axes.set_ylim(0.0, 1.0)
@@ -291,10 +292,11 @@ _SIZE = 7.5  # points
 
 @dataclass(frozen=True)
 class _Panel:
-    """One panel: a time, s, the mode for its colour and name, and the text below."""
+    """One panel: a time, s, the short name of the mode, the colour of the visit, and the text below."""
 
     time: float
     mode: str
+    colour: str
     text: str
 
 
@@ -327,14 +329,12 @@ def film_strip(trajectory: Trajectory, most: int = 12, *, forces: bool = True) -
     if most < 2:
         raise InputError("a strip of transitions needs more panels", found=str(most), allowed="2 or more")
     chosen = select_transitions(trajectory.transitions, float(trajectory.t[-1]), most - 1)
-    panels = [_Panel(float(trajectory.t[0]), trajectory.labels[0], "start")]
-    panels += [_Panel(item.time, item.target_label or item.target, _text(item)) for item in chosen]
+    panels = list(_panels(trajectory, chosen))
     view = project(trajectory, scene, np.array([panel.time for panel in panels]))
     view = with_force_arrows(trajectory, view) if forces else view
     low, high = view.limits()
     margin = _MARGIN * max(float((high - low).max()), 1e-9)
     low, high = low - margin, high + margin
-    colours = palette.mode_colours(trajectory.model.labels)
     with style.settings():
         left_out = len(trajectory.transitions) - len(chosen)
         picture, stages = _strip_canvas(trajectory.model.name, left_out, len(panels), high - low)
@@ -343,8 +343,23 @@ def film_strip(trajectory: Trajectory, most: int = 12, *, forces: bool = True) -
             axes.set_xlim(low[0], high[0])
             axes.set_ylim(low[1], high[1])
             draw_scene(axes, view, i)
-            _write(picture, axes, panel, colours[panel.mode])
+            _write(picture, axes, panel)
     return picture
+
+
+def _panels(trajectory: Trajectory, chosen: Sequence[Transition]) -> Iterator[_Panel]:
+    """Yield the start and the chosen transitions, in the words of the score."""
+    reading, visits = trajectory.reading, trajectory.visits
+    numbers = {mode: number for number, mode in enumerate(trajectory.model.modes)}
+    first = reading.names[int(trajectory.record.mode[0])]
+    yield _Panel(float(trajectory.t[0]), first, visits.fills[visits[0].name].colour, START)
+    shown = {id(item) for item in chosen}
+    for number, item in enumerate(trajectory.transitions):
+        if id(item) in shown:
+            name = reading.names.get(numbers[item.target], item.target_label or item.target)
+            colour = visits.fills[visits.at(item.time).name].colour
+            lost = f"; energy {-item.energy_lost:+.2g} J" if item.impulse else ""
+            yield _Panel(item.time, name, colour, f"{reading.sentences.cause(number)}{lost}")
 
 
 def select_transitions(transitions: tuple[Transition, ...], end: float, most: int) -> list[Transition]:
@@ -361,10 +376,6 @@ def select_transitions(transitions: tuple[Transition, ...], end: float, most: in
 
     kept = sorted(range(len(transitions)), key=importance, reverse=True)[:most]
     return [transitions[number] for number in sorted(kept)]
-
-
-def _text(item: Transition) -> str:
-    return f"{item.cause}; energy {-item.energy_lost:+.2g} J" if item.impulse else item.cause
 
 
 def _strip_canvas(name: str, left_out: int, count: int, size: FloatArray) -> tuple[Figure, list[Axes]]:
@@ -390,15 +401,15 @@ def _strip_canvas(name: str, left_out: int, count: int, size: FloatArray) -> tup
     return picture, stages
 
 
-def _write(picture: Figure, axes: Axes, panel: _Panel, colour: str) -> None:
-    """Write time and mode above a panel and its text below, and draw its frame in the colour of the mode."""
+def _write(picture: Figure, axes: Axes, panel: _Panel) -> None:
+    """Write time and mode above a panel and its text below, and draw its frame in the colour of the visit."""
     for side in axes.spines.values():
         side.set_visible(True)
-        side.set_color(colour)
+        side.set_color(panel.colour)
         side.set_linewidth(1.6)
     place = axes.get_position()
     room, height = place.width * _STRIP_WIDTH, picture.get_figheight()
-    mode = style.fitted(panel.mode, room, _SIZE, abridged)
+    mode = style.fitted(panel.mode, room, _SIZE)
     picture.text(place.x0, place.y1 + 0.19 / height, f"{panel.time:.6g} s", fontsize=_SIZE, color=palette.SOFT)
     picture.text(place.x0, place.y1 + 0.06 / height, mode, fontsize=_SIZE)
     lines = textwrap.wrap(panel.text, _LETTERS, max_lines=_LINES, placeholder=" …")

@@ -33,7 +33,12 @@ def test_models_are_listed_with_their_summaries():
     for name in models.names():
         assert name in result.stdout
     listed = json.loads(call("models", "--json").stdout)
-    assert [entry["name"] for entry in listed] == models.names()
+    assert [(entry["theme"], entry["name"]) for entry in listed] == [
+        (theme, name) for theme, own in models.by_theme().items() for name in own
+    ]
+    assert sorted(entry["name"] for entry in listed) == models.names()
+    assert all(f"\n{theme}:\n" in result.stdout for theme in models.THEMES)
+    assert {name for own in models.THEMES.values() for name in own} == {*models.names()}
     assert all(entry["summary"] for entry in listed)
 
 

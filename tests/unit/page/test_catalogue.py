@@ -51,7 +51,10 @@ def test_every_shipped_model_is_listed_with_summary_and_picture(ask):
     status, body = ask("GET", f"/{TOKEN}/catalogue")
     found = json.loads(body)
     assert status == 200
-    assert [model["name"] for model in found] == models.names()
+    assert [model["name"] for model in found] == [name for own in models.by_theme().values() for name in own]
+    assert sorted(model["name"] for model in found) == models.names()
+    assert found[0]["name"] == "latch_door"
+    assert len({model["theme"] for model in found}) >= 5
     assert all(model["summary"] and model["picture"] for model in found)
     status, picture = ask("GET", f"/{TOKEN}/pictures/latch")
     assert (status, picture[:4]) == (200, b"\x89PNG")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.animation import FFMpegWriter
+from matplotlib.colors import to_hex
 from PIL import Image
 
 import fsm_dyn
@@ -32,6 +33,20 @@ def test_a_gif_has_a_frame_for_each_time_and_plays_as_long_as_the_speed_says(box
     assert drawn == [(i + 1, expected) for i in range(expected)]
     stage = slice(60, begin.shape[0] - 80)  # without the heading, and without the band below
     assert np.abs(end - begin)[stage].max() > 100
+
+
+def test_the_phase_of_each_frame_is_named_in_its_colour():
+    run = fsm_dyn.simulate(fsm_dyn.compile("latch_door"), until=0.2)
+    scene, plan = module.trajectory_scene(run), playback(0.0, 0.2, 0.1, 5.0)
+    view = module.project(run, scene, plan.times)
+    named = []
+    for time, picture in zip(plan.times, module._display_frames(run, scene, plan, view, None), strict=True):
+        (label,) = (text for text in picture.texts if text.get_bbox_patch() is not None)
+        visit = run.visits.at(time)
+        assert label.get_text() == f"{visit.name}: {visit.text}"
+        assert to_hex(label.get_bbox_patch().get_facecolor()) == run.visits.fills[visit.name].colour.lower()
+        named.append(visit.name)
+    assert list(dict.fromkeys(named)) == ["closing", "ride over", "shut"]
 
 
 def test_an_animation_is_the_same_twice(box, tmp_path):

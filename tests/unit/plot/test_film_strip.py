@@ -15,8 +15,11 @@ def test_there_is_a_panel_for_each_transition_in_the_mode_after_it(disk):
     assert 0 < impacts < len(run.transitions)
     assert len(figure.axes) == 1 + len(run.transitions)
     words = [text.get_text() for text in figure.texts]
-    modes = [run.labels[0], *(item.target_label for item in run.transitions)]
+    short = {run.model.modes[number]: name for number, name in run.reading.names.items()}
+    modes = [short[run.transitions[0].source], *(short[item.target] for item in run.transitions)]
     assert [text for text in words if text in modes] == modes
+    causes = [run.reading.sentences.cause(number) for number in range(len(run.transitions))]
+    assert all(any(cause[:20] in text for text in words) for cause in causes)
     assert " ".join(words).count("; energy ") == impacts
     assert not any("left out" in text for text in words)
 

@@ -8,13 +8,22 @@ function card(model) {
   const picture = model.picture ? el("img", { src: `pictures/${model.name}`, alt: "", width: 360, height: 240, loading: "lazy" }) : "";
   const button = el("button", { onclick: () => start(model.name) }, picture, el("strong", { text: model.name }), el("span", { text: model.summary }));
   const text = `${model.name} ${model.name.replaceAll("_", " ")} ${model.summary}`.toLowerCase();
-  return { text, item: el("li", {}, button), button };
+  return { text, item: el("li", {}, button), button, theme: model.theme };
+}
+
+// A heading and a list for each theme, in the order of the cards.
+function sections() {
+  return [...new Set(cards.map(({ theme }) => theme))].map((theme) => {
+    const items = cards.filter((one) => one.theme === theme).map(({ item }) => item);
+    return el("section", {}, el("h2", { text: theme }), el("ul", { "aria-label": theme }, ...items));
+  });
 }
 
 // Every word of the search occurs in the name or the summary.
 function filter() {
   const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   for (const { item, text } of cards) item.hidden = !words.every((word) => text.includes(word));
+  for (const section of $("cards").children) section.hidden = !section.querySelector("li:not([hidden])");
   const shown = cards.filter(({ item }) => !item.hidden).length;
   setText($("count"), shown === cards.length ? `${shown} models` : `${shown} of ${cards.length}`);
 }
@@ -42,7 +51,7 @@ async function list() {
   } catch (error) {
     report(`The server does not answer: ${error.message}`);
   }
-  $("cards").replaceChildren(...cards.map(({ item }) => item));
+  $("cards").replaceChildren(...sections());
   filter();
 }
 
