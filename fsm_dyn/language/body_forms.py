@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, expression, free_text, name, unit_text
 from fsm_dyn.language.form import key as new_key
-from fsm_dyn.language.keyed import KeyedMapping, in_place_of, mapping
+from fsm_dyn.language.keyed import KeyedMapping, exactly_one, in_place_of, mapping, only_with
 from fsm_dyn.language.keys import (
     FLAG,
     NEW_NAME,
     PAIR,
+    TEXT,
     UNIT,
     VALUE,
     expressions,
@@ -38,6 +39,7 @@ from fsm_dyn.language.shapes import (
     Repeat,
     TextOutline,
 )
+from fsm_dyn.language.units import LENGTH
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 # -- Parameters with a tolerance -----------------------------------------------------------------------------
@@ -529,7 +531,20 @@ class PolygonForm(OutlineFromForm):
     what: ClassVar[str] = "a polygon"
     example: ClassVar[str] = "polygon: {frame: B, points: [[0, 0], [1 m, 0], [0, 1 m]]}"
 
-    points: tuple[tuple[Text, ...], ...] = key(CORNERS, "its corners, in either sense")
+    points: tuple[tuple[Text, ...], ...] = key(CORNERS, "its corners, in either sense", ())
+    file: str = key(TEXT, "or a drawing, `.dxf` or `.svg`, from the folder of the model", "", example="pawl.dxf")
+    layer: str = key(TEXT, "layer of DXF, id or label of SVG", "", usual="all of the drawing", example="outline")
+    unit: str = key(UNIT, "of the drawing, if it has none itself", "", example="mm")
+    tolerance: Text | None = expression_key(
+        "largest distance of arcs and splines from their chords", None, unit=LENGTH,
+        usual="a thousandth of its size", example="10 um",
+    )  # fmt: skip
+
+    def checked(self) -> Self:
+        """Return the polygon if its corners are given in one way."""
+        given = exactly_one(self, ("points", "file"))
+        only_with(self, given, ("frame", "from", *(("layer", "unit", "tolerance") if given == "file" else ())))
+        return self
 
 
 @mapping

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, Self
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.body_forms import (
@@ -27,7 +27,8 @@ from fsm_dyn.language.contact_forms import (
     TransitionForm,
 )
 from fsm_dyn.language.elements import Input, Schedule
-from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.expression_tree import Text, fold
+from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.form import as_section, contact_key, expression, name, one_or_more_expressions
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.hand_constraints import MOST_AT_ONCE
@@ -389,6 +390,42 @@ class MechanismForm(ModelSettings):
     use: dict[str, UseForm] = key(_named(UseForm, "use", "use: {lever: {file: lever.yaml}}"), "components",
                                   factory=dict)  # fmt: skip
     variants: dict[str, LocatedMapping] = key(_VARIANTS, "of the model, by their differences", factory=dict)
+
+    def checked(self) -> Self:
+        """Return the form with the outlines of drawings as points, and their moments as the first parameters."""
+        drawn = {word: shape for word, shape in self.shapes.items() if shape.polygon and shape.polygon.file}
+        if not drawn:
+            return self
+        has_units = not self.coordinates or any(item.unit for item in self.coordinates.values())
+        shapes, parameters = dict(self.shapes), {}
+        for word, shape in drawn.items():
+            shapes[word], found = _with_points(word, shape, has_units)
+            parameters |= found
+        return replace(self, shapes=shapes, parameters={**parameters, **self.parameters})
+
+
+def _with_points(
+    shape_name: str, shape: GeometryForm, has_units: bool
+) -> tuple[GeometryForm, dict[LocatedStr, Parameter]]:
+    """Return a shape with the corners of its drawing, and the moments of its area as parameters."""
+    from fsm_dyn.language.drawings import read_outline  # only models with drawings wait for its readers
+
+    polygon = shape.polygon
+    assert polygon is not None
+    where = polygon.key("file")
+    tolerance = 0.0 if polygon.tolerance is None else fold(parse(polygon.tolerance), FloatAlgebra({}))
+    outline = read_outline(polygon.file, polygon.layer, polygon.unit, tolerance, where)
+
+    def text(value: float, unit: str) -> Text:
+        return Text(f"{value!r} {unit}" if has_units else repr(value), where)
+
+    points = tuple((text(corner.real, "m"), text(corner.imag, "m")) for corner in outline.corners)
+    units = {"area": "m^2", "x": "m", "y": "m", "xx": "m^4", "yy": "m^4", "xy": "m^4"}
+    parameters = {}
+    for part, unit in units.items():
+        word = new_key(LocatedStr(f"{shape_name}_{part}", where))
+        parameters[word] = Parameter(word, (text(getattr(outline.moments, part), unit),), where=where)
+    return replace(shape, polygon=replace(polygon, points=points)), parameters
 
 
 def form_of(tree: Tree) -> MechanismForm:

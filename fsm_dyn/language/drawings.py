@@ -1,0 +1,598 @@
+"""Outlines from drawings: the closed chain of a DXF layer or of an SVG element as a polygon, with its area moments.
+
+Readers of data alone: nothing is executed or loaded, sizes are bounded, and an unknown entity is refused by name.
+Sources: AutoCAD DXF Reference (group codes of ENTITIES); SVG 1.1, chapter 8 and appendix F.6 (arcs by their ends).
+"""
+
+from __future__ import annotations
+
+import cmath
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
+from fsm_dyn.core.files import read_file
+from fsm_dyn.language.units import LENGTH, TABLE
+
+MAX_BYTES: Final = 20 * 2**20
+MOST_CORNERS: Final = 500
+MOST_PIECES: Final = 2000
+_DEPTH: Final = 9  # halvings of a part of a curve
+_PARTS: Final = 32  # of a curve between two places, for its moments
+
+Point = complex  # x + iy, in units of the drawing
+Curve = Callable[[float], Point]  # over 0 to 1
+Map = Callable[[Point], Point]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A curve over 0 to 1 that is smooth between the given places; two places: a line or one smooth arc."""
+
+    curve: Curve
+    places: tuple[float, ...] = (0.0, 1.0)
+    straight: bool = False
+
+    @property
+    def ends(self) -> tuple[Point, Point]:
+        """Its first and last point."""
+        return self.curve(self.places[0]), self.curve(self.places[-1])
+
+    def corners(self, tolerance: float) -> list[Point]:
+        """Return points on it, of which the chords keep within the tolerance, the last one left out."""
+        found = []
+        for begin, end in itertools.pairwise(self.places):
+            found += [self.curve(begin)] if self.straight else self._halved(begin, end, tolerance, _DEPTH)
+        return found
+
+    def divided(self, parts: int) -> list[Point]:
+        """Return equally spaced points on it, `parts` between its places, the last one left out."""
+        count = 1 if self.straight else parts
+        pairs = itertools.pairwise(self.places)
+        return [self.curve(begin + (end - begin) * k / count) for begin, end in pairs for k in range(count)]
+
+    def _halved(self, begin: float, end: float, tolerance: float, depth: int) -> list[Point]:
+        a, b = self.curve(begin), self.curve(end)
+        inner = [self.curve(begin + (end - begin) * k / 8.0) for k in range(1, 8)]
+        if depth == 0 or max(_distance(point, a, b) for point in inner) <= tolerance:
+            return [a]
+        middle = 0.5 * (begin + end)
+        return self._halved(begin, middle, tolerance, depth - 1) + self._halved(middle, end, tolerance, depth - 1)
+
+
+def _distance(point: Point, a: Point, b: Point) -> float:
+    """Return the distance of a point from a segment."""
+    length = abs(b - a)
+    if length == 0.0:
+        return abs(point - a)
+    along = ((point - a) * (b - a).conjugate()).real / length**2
+    return abs(point - (a + min(1.0, max(0.0, along)) * (b - a)))
+
+
+def line(a: Point, b: Point) -> Piece:
+    """Return a straight piece."""
+    return Piece(lambda s: a + s * (b - a), straight=True)
+
+
+def arc(center: Point, radius: complex, begin: float, sweep: float, across: complex | None = None) -> Piece:
+    """Return an arc of a circle, or of an ellipse with the half axes `radius` and `across`; angles in rad."""
+    other = 1j * radius if across is None else across
+    count = max(2, math.ceil(abs(sweep) / (0.5 * math.pi)) + 1)
+    places = tuple(k / (count - 1) for k in range(count))
+    return Piece(lambda s: center + radius * math.cos(begin + s * sweep) + other * math.sin(begin + s * sweep), places)
+
+
+def bulged(a: Point, b: Point, bulge: float) -> Piece:
+    """Return the piece of a polyline: `bulge` is the tangent of a quarter of the arc's angle, positive to the left."""
+    if abs(bulge) < 1e-12:
+        return line(a, b)
+    sweep = 4.0 * math.atan(bulge)
+    center = 0.5 * (a + b) + 0.5j * (b - a) / math.tan(0.5 * sweep)
+    return arc(center, abs(a - center), cmath.phase(a - center), sweep)
+
+
+def bezier(points: Sequence[Point]) -> Piece:
+    """Return a Bézier curve of two to four points."""
+
+    def curve(s: float) -> Point:
+        row = list(points)
+        while len(row) > 1:
+            row = [a + s * (b - a) for a, b in itertools.pairwise(row)]
+        return row[0]
+
+    return Piece(curve, (0.0, 0.5, 1.0), len(points) == 2)
+
+
+def spline(degree: int, knots: Sequence[float], points: Sequence[Point], weights: Sequence[float]) -> Piece:
+    """Return a rational B-spline, by de Boor's algorithm."""
+    first, last = knots[degree], knots[-degree - 1]
+
+    def curve(s: float) -> Point:
+        u = first + s * (last - first)
+        k = max(degree, min(len(points) - 1, sum(knot <= u for knot in knots) - 1))
+        rows = [(weights[j] * points[j], weights[j]) for j in range(k - degree, k + 1)]
+        for level in range(1, degree + 1):
+            for j in range(degree, level - 1, -1):
+                i = j + k - degree
+                width = knots[i + degree - level + 1] - knots[i]
+                share = (u - knots[i]) / width if width else 0.0
+                rows[j] = tuple((1.0 - share) * a + share * b for a, b in zip(rows[j - 1], rows[j], strict=True))
+        return rows[degree][0] / rows[degree][1]
+
+    inner = sorted({(knot - first) / (last - first) for knot in knots if first <= knot <= last})
+    return Piece(curve, tuple(inner))
+
+
+# -- DXF -----------------------------------------------------------------------------------------------------
+
+_INSUNITS: Final = {1: "inch", 2: "ft", 4: "mm", 5: "cm", 6: "m", 13: "um"}
+_NO_OUTLINES: Final = frozenset({"TEXT", "MTEXT", "DIMENSION", "POINT", "LEADER", "ATTDEF"})
+
+
+@dataclass
+class _Entity:
+    """An entity of a DXF file: its kind, and its values by group code."""
+
+    kind: str
+    values: dict[int, list[str]]
+
+    def number(self, code: int, default: float | None = None) -> float:
+        """Return the first value of a group code."""
+        found = self.values.get(code)
+        if not found:
+            if default is None:
+                raise ValueError(f"{self.kind} has no group {code}")
+            return default
+        return float(found[0])
+
+    def points(self, x: int = 10) -> list[Point]:
+        """Return the points of the group codes of x and y."""
+        return [complex(float(a), float(b)) for a, b in zip(self.values[x], self.values[x + 10], strict=True)]
+
+
+def _entities(text: str) -> tuple[str, list[_Entity]]:
+    """Return the unit of a DXF file, empty if it has none, and its entities."""
+    lines = text.splitlines()
+    pairs = [(int(code), value.strip()) for code, value in zip(lines[::2], lines[1::2], strict=False)]
+    unit, section, found = "", "", []
+    for at, (code, value) in enumerate(pairs):
+        if code == 2 and at and pairs[at - 1] == (0, "SECTION"):
+            section = value
+        if code == 9 and value == "$INSUNITS" and section == "HEADER":
+            unit = _INSUNITS.get(int(pairs[at + 1][1]), "")
+        if section == "ENTITIES" and code == 0 and value != "ENDSEC":
+            found.append(_Entity(value, {}))
+        elif section == "ENTITIES" and found and code != 0:
+            found[-1].values.setdefault(code, []).append(value)
+        if (code, value) == (0, "ENDSEC"):
+            section = ""
+    return unit, found
+
+
+def _pieces_of_entity(entity: _Entity, vertices: Sequence[_Entity]) -> list[Piece]:
+    """Return the pieces of an entity; `vertices` are those of a POLYLINE."""
+    if entity.number(230, 1.0) < 0.0:
+        raise ValueError(f"{entity.kind} is mirrored (its extrusion points down)")
+    match entity.kind:
+        case "LINE":
+            return [line(entity.points()[0], entity.points(11)[0])]
+        case "CIRCLE":
+            return [arc(entity.points()[0], entity.number(40), 0.0, 2.0 * math.pi)]
+        case "ARC":
+            begin, end = math.radians(entity.number(50)), math.radians(entity.number(51))
+            return [arc(entity.points()[0], entity.number(40), begin, (end - begin) % (2.0 * math.pi))]
+        case "ELLIPSE":
+            axis, begin = entity.points(11)[0], entity.number(41, 0.0)
+            sweep = (entity.number(42, 2.0 * math.pi) - begin) % (2.0 * math.pi) or 2.0 * math.pi
+            return [arc(entity.points()[0], axis, begin, sweep, 1j * axis * entity.number(40))]
+        case "LWPOLYLINE":
+            points = entity.points()
+            return _chain(points, _bulges(entity, len(points)), int(entity.number(70, 0.0)) & 1 == 1)
+        case "POLYLINE":
+            points = [vertex.points()[0] for vertex in vertices]
+            return _chain(points, [v.number(42, 0.0) for v in vertices], int(entity.number(70, 0.0)) & 1 == 1)
+        case "SPLINE":
+            points = entity.points()
+            weights = [float(weight) for weight in entity.values.get(41, ["1"] * len(points))]
+            knots = [float(knot) for knot in entity.values[40]]
+            return [spline(int(entity.number(71)), knots, points, weights)]
+    raise ValueError(f"{entity.kind} is no outline: explode blocks and hatches, and put texts on another layer")
+
+
+def _bulges(entity: _Entity, count: int) -> list[float]:
+    """Return the bulges of a polyline, all given or none."""
+    given = entity.values.get(42, [])
+    if given and len(given) != count:
+        raise ValueError("LWPOLYLINE gives a bulge to some of its vertices alone")
+    return [float(value) for value in given] or [0.0] * count
+
+
+def _chain(points: Sequence[Point], bulges: Sequence[float], closed: bool) -> list[Piece]:
+    following = [*points[1:], *points[:1]] if closed else points[1:]
+    return [bulged(a, b, bulge) for a, b, bulge in zip(points, following, bulges, strict=False) if a != b]
+
+
+def pieces_of_dxf(text: str, layer: str) -> tuple[str, list[Piece]]:
+    """Return the unit of a DXF file and the pieces of a layer; ValueError for what cannot be read."""
+    if text.startswith("AutoCAD Binary DXF"):
+        raise ValueError("a binary DXF: save it as ASCII")
+    unit, entities = _entities(text)
+    layers = list(dict.fromkeys(entity.values.get(8, ["0"])[0] for entity in entities))
+    if layer and layer not in layers:
+        raise LookupError(f"there is no layer {layer!r}", ", ".join(layers) or "none", did_you_mean(layer, layers))
+    pieces: list[Piece] = []
+    for at, entity in enumerate(entities):
+        if entity.kind in ("VERTEX", "SEQEND") or (layer and entity.values.get(8, ["0"])[0] != layer):
+            continue
+        if not layer and entity.kind in _NO_OUTLINES:
+            continue
+        vertices = []
+        for other in entities[at + 1 :]:
+            if other.kind != "VERTEX":
+                break
+            vertices.append(other)
+        pieces += _pieces_of_entity(entity, vertices)
+    return unit, pieces
+
+
+# -- SVG -----------------------------------------------------------------------------------------------------
+
+_NUMBER: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_COMMANDS: Final = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A": 7, "Z": 0}
+_LENGTHS: Final = {"mm": "mm", "cm": "cm", "in": "inch", "m": "m"}
+_CALLS: Final = re.compile(r"(matrix|translate|scale|rotate)\s*\(([^)]*)\)")
+
+
+def pieces_of_path(text: str) -> list[Piece]:
+    """Return the pieces of the data of an SVG path."""
+    pieces: list[Piece] = []
+    at = begin = handle = 0j
+    before = ""
+    for word, body in re.findall(r"([MLHVCSQTAZmlhvcsqtaz])([^MLHVCSQTAZmlhvcsqtaz]*)", text):
+        values = _path_numbers(word.upper(), body)
+        size = _COMMANDS[word.upper()]
+        for k in range(0, max(len(values), 1), max(size, 1)):
+            command = "L" if word.upper() == "M" and k else word.upper()
+            found, at, handle = _segment(command, values[k : k + size], at if word.islower() else 0j, at, begin,
+                                         handle if before in ("CS" if command in "CS" else "QT") else at)  # fmt: skip
+            begin = at if command == "M" else begin
+            pieces += [piece for piece in found if not piece.straight or piece.ends[0] != piece.ends[1]]
+            before = command
+    return pieces
+
+
+def _path_numbers(command: str, body: str) -> list[float]:
+    flags = rf"({_NUMBER})[\s,]*({_NUMBER})[\s,]*({_NUMBER})[\s,]*([01])[\s,]*([01])[\s,]*({_NUMBER})[\s,]*({_NUMBER})"
+    texts = [x for row in re.findall(flags, body) for x in row] if command == "A" else re.findall(_NUMBER, body)
+    if _COMMANDS[command] and (not texts or len(texts) % _COMMANDS[command]):
+        raise ValueError(f"a path with {len(texts)} numbers after {command!r}")
+    return [float(x) for x in texts]
+
+
+def _segment(
+    command: str, v: Sequence[float], base: Point, at: Point, begin: Point, handle: Point
+) -> tuple[list[Piece], Point, Point]:
+    """Return the pieces of one command, its end, and its last handle; `handle` is that of the command before."""
+    pairs = [base + complex(a, b) for a, b in zip(v[::2], v[1::2], strict=False)]
+    match command:
+        case "M":
+            return [], pairs[0], pairs[0]
+        case "Z":
+            return [line(at, begin)], begin, begin
+        case "H":
+            end = complex(base.real + v[0], at.imag)
+        case "V":
+            end = complex(at.real, base.imag + v[0])
+        case "L":
+            end = pairs[0]
+        case "C" | "S":
+            points = [at, *([2 * at - handle] if command == "S" else []), *pairs]
+            return [bezier(points)], points[-1], points[-2]
+        case "Q" | "T":
+            middle = 2 * at - handle if command == "T" else pairs[0]
+            return [bezier([at, middle, pairs[-1]])], pairs[-1], middle
+        case _:
+            end = base + complex(v[5], v[6])
+            return [_arc_by_ends(at, end, v)], end, end
+    return [line(at, end)], end, end
+
+
+def _arc_by_ends(a: Point, b: Point, v: Sequence[float]) -> Piece:
+    """Return an elliptical arc given by its ends (SVG 1.1, F.6.5)."""
+    rx, ry, turn = abs(v[0]), abs(v[1]), cmath.exp(1j * math.radians(v[2]))
+    if rx == 0.0 or ry == 0.0 or a == b:
+        return line(a, b)
+    half = 0.5 * (a - b) / turn
+    excess = (half.real / rx) ** 2 + (half.imag / ry) ** 2
+    if excess > 1.0:
+        rx, ry, excess = rx * math.sqrt(excess), ry * math.sqrt(excess), 1.0
+    size = math.sqrt(max(0.0, 1.0 / excess - 1.0)) * (-1.0 if bool(v[3]) == bool(v[4]) else 1.0)
+    center = size * complex(rx * half.imag / ry, -ry * half.real / rx)
+    begin, end = (cmath.phase(complex((z - center).real / rx, (z - center).imag / ry)) for z in (half, -half))
+    sweep = (end - begin) % (2.0 * math.pi) if v[4] else -((begin - end) % (2.0 * math.pi))
+    return arc(center * turn + 0.5 * (a + b), rx * turn, begin, sweep, 1j * ry * turn)
+
+
+def _pieces_of_element(element: Element) -> list[Piece]:
+    """Return the pieces of an SVG element in its own coordinates, none of a group or a text."""
+    kind = element.tag.rpartition("}")[2]
+
+    def number(name: str) -> float:
+        return float(element.get(name, "0"))
+
+    match kind:
+        case "path":
+            return pieces_of_path(element.get("d", ""))
+        case "polygon" | "polyline":
+            flat = [float(x) for x in re.findall(_NUMBER, element.get("points", ""))]
+            points = [complex(a, b) for a, b in zip(flat[::2], flat[1::2], strict=True)]
+            return _chain(points, [0.0] * len(points), kind == "polygon")
+        case "line":
+            return [line(complex(number("x1"), number("y1")), complex(number("x2"), number("y2")))]
+        case "rect":
+            if element.get("rx") or element.get("ry"):
+                raise ValueError("a rect with round corners: turn it into a path")
+            x, y, w, h = (number(name) for name in ("x", "y", "width", "height"))
+            return _chain([complex(x, y), complex(x + w, y), complex(x + w, y + h), complex(x, y + h)], [0.0] * 4, True)
+        case "circle":
+            return [arc(complex(number("cx"), number("cy")), number("r"), 0.0, 2.0 * math.pi)]
+        case "ellipse":
+            center = complex(number("cx"), number("cy"))
+            return [arc(center, number("rx"), 0.0, 2.0 * math.pi, 1j * number("ry"))]
+        case "use" | "image" | "symbol" | "clipPath" | "mask":
+            raise ValueError(f"an element {kind}: turn it into paths")
+    return []
+
+
+def _transform(text: str) -> Map:
+    """Return the affine map of a `transform` attribute."""
+    if re.sub(_CALLS, "", text).strip(" ,\n\t"):
+        raise ValueError(f"a transform {text[:40]!r}: apply it in the drawing program")
+    maps = []
+    for word, body in _CALLS.findall(text):
+        v = [float(x) for x in re.findall(_NUMBER, body)]
+        match word:
+            case "translate":
+                maps.append((1.0 + 0j, 1j, complex(v[0], v[1] if len(v) > 1 else 0.0)))
+            case "scale":
+                maps.append((v[0] + 0j, 1j * (v[1] if len(v) > 1 else v[0]), 0j))
+            case "rotate":
+                turn, about = cmath.exp(1j * math.radians(v[0])), complex(*v[1:3]) if len(v) == 3 else 0j
+                maps.append((turn, 1j * turn, about - turn * about))
+            case _:
+                maps.append((complex(v[0], v[1]), complex(v[2], v[3]), complex(v[4], v[5])))
+
+    def moved(z: Point) -> Point:
+        for x, y, shift in reversed(maps):
+            z = x * z.real + y * z.imag + shift
+        return z
+
+    return moved
+
+
+def _moved(piece: Piece, *by: Map) -> Piece:
+    """Return a piece after maps, the last one first."""
+
+    def curve(s: float) -> Point:
+        z = piece.curve(s)
+        for one in reversed(by):
+            z = one(z)
+        return z
+
+    return Piece(curve, piece.places, piece.straight)
+
+
+def _walk(element: Element, maps: tuple[Map, ...]) -> Iterator[tuple[Element, tuple[Map, ...]]]:
+    own = (*maps, _transform(element.get("transform", "")))
+    yield element, own
+    for child in element:
+        if child.tag.rpartition("}")[2] not in ("defs", "clipPath", "metadata"):
+            yield from _walk(child, own)
+
+
+def pieces_of_svg(text: str, layer: str) -> tuple[str, list[Piece]]:
+    """Return the unit of an SVG file and the pieces of an element by its id or label; y points up."""
+    if "<!ENTITY" in text:
+        raise ValueError("an SVG with entities of its own")
+    try:
+        root = fromstring(text)
+    except ParseError as error:
+        raise ValueError(f"no XML: {error}") from None
+    labels = {}
+    for element in root.iter():
+        for name in ("id", "{http://www.inkscape.org/namespaces/inkscape}label"):
+            if element.get(name):
+                labels[element.get(name)] = element
+    if layer and layer not in labels:
+        known = [str(label) for label in labels]
+        allowed = ", ".join(known[:20]) or "none has an id"
+        raise LookupError(f"there is no element {layer!r}", allowed, did_you_mean(layer, known))
+    chosen = set(labels[layer].iter()) if layer else None
+    size = re.fullmatch(rf"({_NUMBER})\s*([a-z]*)", root.get("width", ""))
+    box = [float(x) for x in re.findall(_NUMBER, root.get("viewBox", ""))]
+    unit, scale = "", 1.0
+    if size and size[2] in _LENGTHS and len(box) == 4:
+        unit, scale = _LENGTHS[size[2]], float(size[1]) / box[2]
+    pieces = [
+        _moved(piece, lambda z: scale * z.conjugate(), *maps)
+        for element, maps in _walk(root, ())
+        if chosen is None or element in chosen
+        for piece in _pieces_of_element(element)
+    ]
+    return unit, pieces
+
+
+# -- Outlines ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Area (m²), its centre (m), and second moments about it along x and y (m⁴): ``xx`` is the integral of y²."""
+
+    area: float
+    x: float
+    y: float
+    xx: float
+    yy: float
+    xy: float
+
+
+def moments(corners: Sequence[Point]) -> Moments:
+    """Return the moments of a polygon; the sense of its corners has no influence.
+
+    Parameters
+    ----------
+    corners : sequence of complex
+        x + iy, m.
+
+    Raises
+    ------
+    ValueError
+        It encloses nothing.
+    """
+    return _about_center(_integrals(corners, corners[0]), corners[0])
+
+
+def _integrals(corners: Sequence[Point], origin: Point) -> list[float]:
+    """Return the integrals of 1, x, y, y², x², xy over a polygon, by Green's formula; negative clockwise."""
+    area = x = y = xx = yy = xy = 0.0
+    for a, b in zip(corners, (*corners[1:], corners[0]), strict=True):
+        ax, ay, bx, by = (a - origin).real, (a - origin).imag, (b - origin).real, (b - origin).imag
+        turn = ax * by - bx * ay
+        area += turn / 2.0
+        x += turn * (ax + bx) / 6.0
+        y += turn * (ay + by) / 6.0
+        xx += turn * (ay * ay + ay * by + by * by) / 12.0
+        yy += turn * (ax * ax + ax * bx + bx * bx) / 12.0
+        xy += turn * (ax * by + 2.0 * ax * ay + 2.0 * bx * by + bx * ay) / 24.0
+    return [area, x, y, xx, yy, xy]
+
+
+def _about_center(integrals: Sequence[float], origin: Point) -> Moments:
+    area, x, y, xx, yy, xy = (math.copysign(1.0, integrals[0]) * value for value in integrals)
+    if not area > 0.0:
+        raise ValueError("it encloses nothing")
+    x, y = x / area, y / area
+    return Moments(area, origin.real + x, origin.imag + y, xx - area * y * y, yy - area * x * x, xy - area * x * y)
+
+
+def _moments_within(chain: Sequence[Piece], scale: float) -> Moments:
+    """Return the moments within a chain of curves, extrapolated from chords of two lengths (error of second order)."""
+    rows = []
+    for parts in (_PARTS, 2 * _PARTS):
+        corners = [scale * corner for piece in chain for corner in piece.divided(parts)]
+        rows.append(_integrals(corners, corners[0]))
+    return _about_center([(4.0 * fine - coarse) / 3.0 for coarse, fine in zip(*rows, strict=True)], corners[0])
+
+
+def closed_chain(pieces: Sequence[Piece], gap: float) -> list[Piece]:
+    """Return the pieces in the order of one closed outline, ends joined up to a gap; ValueError if they make none."""
+    if not pieces:
+        raise ValueError("nothing is drawn there")
+    rest = list(pieces)
+    found = [rest.pop(0)]
+    first, at = found[0].ends
+    while abs(at - first) > gap or not found:
+        near = min(rest, key=lambda piece: min(abs(end - at) for end in piece.ends), default=None)
+        if near is None or min(abs(end - at) for end in near.ends) > gap:
+            raise ValueError(f"the outline is open at ({at.real:.6g}, {at.imag:.6g})")
+        rest.remove(near)
+        if abs(near.ends[0] - at) > gap:
+            near = _reversed(near)
+        found.append(near)
+        at = near.ends[1]
+    if rest:
+        raise ValueError(f"there is more than one outline: {len(rest)} pieces are left over")
+    return found
+
+
+def _reversed(piece: Piece) -> Piece:
+    return Piece(lambda s: piece.curve(1.0 - s), tuple(1.0 - place for place in reversed(piece.places)), piece.straight)
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The corners of an outline (m), and the moments of the area within."""
+
+    corners: tuple[Point, ...]
+    moments: Moments
+
+
+_Reader = Callable[[str, str], tuple[str, list[Piece]]]
+_READERS: Final[Mapping[str, _Reader]] = {".dxf": pieces_of_dxf, ".svg": pieces_of_svg}
+
+
+def read_outline(name: str, layer: str, unit: str, tolerance: float, where: Location) -> Outline:
+    """Read the closed outline of a drawing.
+
+    Parameters
+    ----------
+    name : str
+        Path of the drawing, from the folder of the model's file.
+    layer : str
+        A layer of DXF, or an id or label of SVG; empty: all of it.
+    unit : str
+        Of the drawing, if the file itself has none.
+    tolerance : float
+        Largest distance of an arc or spline from its chords, m; 0: a thousandth of the outline's size.
+    where : Location
+        Of the name.
+
+    Raises
+    ------
+    ModelError
+        The path leaves the folder, or the file has no such outline, or none that can be read.
+    """
+
+    def refused(message: str, allowed: str = "", remedy: str = "") -> ModelError:
+        return ModelError(f"the drawing {name!r}: {message}", where, found=name, allowed=allowed, remedy=remedy)
+
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise refused("a path out of the folder of the model", "a path below this folder")
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise refused("a format that is not read", ", ".join(_READERS), "save it as DXF (ASCII) or SVG")
+    try:
+        text = read_file(Path(where.file or ".").parent / path, MAX_BYTES, "a drawing").decode("utf-8", "replace")
+    except InputError as error:
+        raise refused(error.message, remedy=error.remedy) from None
+    try:
+        own_unit, pieces = reader(text, layer)
+        return _outline(pieces, unit or own_unit, tolerance)
+    except LookupError as error:
+        if len(error.args) == 3:
+            raise refused(*error.args) from None
+        raise refused("it is damaged", remedy="save it again") from None
+    except (ValueError, OverflowError, ZeroDivisionError, RecursionError) as error:
+        raise refused(str(error), remedy="correct the drawing, or `layer`, `unit` and `tolerance`") from None
+
+
+def _outline(pieces: Sequence[Piece], unit: str, tolerance: float) -> Outline:
+    """Return the outline of pieces; LookupError for the unit, ValueError for all else."""
+    if unit not in TABLE or TABLE[unit][1] != LENGTH:
+        raise LookupError(f"no length {unit!r}" if unit else "it has no unit", "mm, cm, m, inch", "add `unit: mm`")
+    if len(pieces) > MOST_PIECES:
+        raise ValueError(f"{len(pieces)} pieces, where at most {MOST_PIECES} are read")
+    scale = TABLE[unit][0]
+    places = [piece.curve(k / 4.0) for piece in pieces for k in range(5)]
+    if not all(map(cmath.isfinite, places)):
+        raise ValueError("a number in it is not finite")
+    size = max((abs(place - places[0]) for place in places), default=0.0)
+    fine = tolerance / scale or 1e-3 * size
+    if not 0.0 < fine < math.inf:
+        raise ValueError("it encloses nothing")
+    chain = closed_chain(pieces, max(1e-6 * size, 0.1 * fine))
+    corners = [scale * corner for piece in chain for corner in piece.corners(fine)]
+    if len(corners) > MOST_CORNERS:
+        raise ValueError(f"{len(corners)} corners, where at most {MOST_CORNERS} are allowed: give a larger `tolerance`")
+    inner = _moments_within(chain, scale)
+    if len(corners) < 3 or not inner.area > 1e-12 * (scale * size) ** 2:
+        raise ValueError("it encloses nothing")
+    return Outline(tuple(corners), inner)
