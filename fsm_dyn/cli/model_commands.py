@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -182,16 +183,19 @@ def check_command(
     verified = None if check_proofs is None else _verified(graph, check_proofs, as_json)
     graph = graph if found is None else graph.with_geometry(found)
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
+    doubts = _doubts_of_start(graph)
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
     if as_json:
         known = _demanded(found, verified, explored)
         listed = {name: {"value": value, "unit": unit} for name, value, unit, _ in tolerances}
-        print_json(_check_data(graph, counts, known, locking, listed))
+        print_json(_check_data(graph, counts, known, locking, listed) | {"start": doubts})
         return
     typer.echo(f"{graph.name}: {mechanism.summary}\n")
     typer.echo(table(("item", "count"), [(kind, str(number)) for kind, number in counts.items() if number]))
     typer.echo("\n" + mode_table(graph))
     _print_findings(graph, locking)
+    for text in doubts:
+        typer.echo(f"\nwarning: {text}")
     if found is not None:
         _print_geometry(found)
     if verified is not None:
@@ -200,6 +204,26 @@ def check_command(
         _print_exploration(explored)
     rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
     typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
+
+
+def _doubts_of_start(graph: ModeGraph) -> list[str]:
+    """Return how deep shapes begin in one another, or behind a segment."""
+    # Only the run-time half of the package, for a run of no duration.
+    from fsm_dyn.core.errors import FsmDynError, StartWarning
+    from fsm_dyn.run.simulate import simulate
+
+    if not graph.automaton.mechanism.shapes:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StartWarning)  # told here
+        try:
+            run = simulate(graph, 0.0, on_failure="return")
+        except FsmDynError as error:
+            return str(error).splitlines()[:1]
+    if not run.outcome.failed:
+        return list(run.of_start)
+    first, *rest = run.describe_outcome()
+    return ["; ".join([first, *(line for line in rest if "penetration " in line)])]
 
 
 def _demanded(

@@ -30,7 +30,7 @@ from fsm_dyn.cli.options import (
     prepare_folder,
     run_option,
 )
-from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError, did_you_mean
+from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError, StartWarning, did_you_mean
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
 from fsm_dyn.draw.svg import table
@@ -556,7 +556,8 @@ def _carry_out(
 
     failure: RunError | None = None
     with progress_message(f"running {name}", as_json) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", EnergyWarning)  # the summary has it
+        for category in (EnergyWarning, StartWarning):
+            warnings.simplefilter("ignore", category)  # the summary has it
         try:
             trajectory = run(progress.reached)
         except RunError as error:

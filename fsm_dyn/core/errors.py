@@ -120,14 +120,27 @@ class EnergyWarning(UserWarning):
     """The energy balance of a run does not close: its motion is not one of the model."""
 
 
+class StartWarning(UserWarning):
+    """A run begins where a contact of its model cannot act."""
+
+
 class PhaseWarning(UserWarning):
     """A phase of a model can never begin."""
 
 
 def warn_of_energy(model: str, texts: Iterable[str]) -> None:
     """Warn of energy balances that do not close, at the line of the caller outside the package."""
+    _warn_of(EnergyWarning, model, texts)
+
+
+def warn_of_start(model: str, texts: Iterable[str]) -> None:
+    """Warn of starts where contacts cannot act, at the line of the caller outside the package."""
+    _warn_of(StartWarning, model, texts)
+
+
+def _warn_of(category: type[Warning], model: str, texts: Iterable[str]) -> None:
     for text in texts:
-        warn_caller(f"{model}: {text}", EnergyWarning)
+        warn_caller(f"{model}: {text}", category)
 
 
 def warn_caller(text: str, category: type[Warning]) -> None:

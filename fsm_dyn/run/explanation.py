@@ -16,6 +16,7 @@ from fsm_dyn.draw.svg import element, escaped, html_table, table
 from fsm_dyn.language.memory import sample_counts
 from fsm_dyn.language.values import named_values
 from fsm_dyn.run import outcomes
+from fsm_dyn.run.depths import depths
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.samples import Samples
@@ -474,10 +475,10 @@ def _massless_speeds(rows: Samples) -> list[str]:
 
 def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str]:
     """Yield the gaps below ``deepest`` (m), the deepest first."""
-    found = [(residual[contact.normal_row], contact.name) for contact in model.contacts if contact.contact_law.rigid]
-    for gap, name in sorted(found)[:MOST]:
-        if gap < deepest:
-            yield f"{name}: penetration {-gap:.6g} m"
+    written = {} if model.automaton is None else model.automaton.mechanism.contacts
+    for depth, name in depths(model.contacts, written, residual)[:MOST]:
+        if depth > -deepest:
+            yield f"{name}: penetration {depth:.6g} m"
 
 
 def _massless_directions(model: RunModel, mass: FloatArray) -> Iterator[str]:

@@ -20,10 +20,11 @@ from fsm_dyn.automaton.initial_values import bound_arrays
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.core.arrays import IntArray
-from fsm_dyn.core.errors import InputError, ModelError, RunError, warn_of_energy
+from fsm_dyn.core.errors import InputError, ModelError, RunError, warn_of_energy, warn_of_start
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.memory import check_steps
 from fsm_dyn.run.continuation import Continuation, StoredContinuation, check_continuation
+from fsm_dyn.run.depths import starts_behind
 from fsm_dyn.run.executable import Executable, FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.loop import run_automaton
@@ -372,7 +373,13 @@ class Simulator(RunSetups):
         resume = None if part.continuation is None else Resume(run, part.continuation)
         final = run.final or f"it ended for good: {raw.outcome.name}"
         trajectory = Trajectory(model, part.joined(record), resume, final)
-        trajectory.check_energy(fixed_steps=True)
+        of_start: tuple[str, ...] = ()
+        if before is None and not trajectory.outcome.failed:
+            begin, first = trajectory.record, np.concatenate([run.vector, trajectory.record.held[0]])
+            least = executable.numerics.tolerances.gap or 0.0
+            states = charts[begin.mode[0]].states
+            of_start = starts_behind(executable.automaton, states, float(begin.t[0]), begin.x[0], first, least)
+        trajectory.check(of_start, fixed_steps=True)
         return trajectory
 
     @staticmethod
@@ -426,7 +433,9 @@ class Resume:
 
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
     """Return a run; warn of its warnings, raise RunError if it failed and this was requested."""
-    warn_of_energy(trajectory.model.name, trajectory.warnings)
+    begins = len(trajectory.of_start)
+    warn_of_start(trajectory.model.name, trajectory.warnings[:begins])
+    warn_of_energy(trajectory.model.name, trajectory.warnings[begins:])
     if trajectory.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_outcome()
         error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -85,6 +85,7 @@ class Trajectory:
         self.outcome = record.named_outcome
         self._resume = resume
         self._final = final
+        self.of_start: tuple[str, ...] = ()  # the first of the warnings: those of the start
 
     @property
     def rows(self) -> Samples:
@@ -200,12 +201,20 @@ class Trajectory:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Defects of a completed run: an open energy balance."""
+        """Doubts about a run: a start behind a segment, an open energy balance."""
         return self.record.warnings
 
-    def check_energy(self, fixed_steps: bool) -> None:
-        """Find the warnings of a new run; ``fixed_steps`` if nothing controlled its error."""
-        self.record.warnings = energy_warnings(self.run, fixed_steps)
+    def check(self, of_start: Sequence[str], fixed_steps: bool) -> None:
+        """Find the warnings of a new run and add them to those of its start.
+
+        Parameters
+        ----------
+        of_start : sequence of str
+        fixed_steps : bool
+            Whether nothing controlled the error of its steps.
+        """
+        self.of_start = tuple(of_start)
+        self.record.warnings = (*of_start, *energy_warnings(self.run, fixed_steps))
 
     @property
     def change_points(self) -> tuple[ChangePoint, ...]:

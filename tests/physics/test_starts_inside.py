@@ -3,11 +3,16 @@
 A rigid overlap is refused where it arises; a compliant one pushes from its first instant, out through the nearest face.
 """
 
+import json
+import re
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.core.errors import RunError
+from fsm_dyn.cli.app import app
+from fsm_dyn.core.errors import RunError, StartWarning
 from tests.physics import flush
 from tests.physics.test_compliant_seams import SEAMS, STIFFNESS, cushioned, tiles
 
@@ -224,3 +229,51 @@ def test_planks_that_touch_without_crossing_are_not_refused(gap, method):
     for start in ((0.2, 1.025 + gap, 0.0), (0.55 + gap, 0.3, 0.0)):
         run = simulate(flush.scene({"a": plank(1.0, 0.05, start)}, {"bar": BAR}), 0.01, method)
         assert run.outcome.name == "done"
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("turned", [False, True], ids=["as written", "upside down"])
+@pytest.mark.parametrize(("y", "behind"), [(0.1, None), (-0.101, 0.201), (-0.5, 0.6)])
+def test_a_start_wholly_behind_a_segment_is_a_warning_with_its_depth(y, behind, turned, law):
+    sign = -1 if turned else 1
+    ground = {"segment": {"points": [[sign * -1.0, 0.0], [sign * 1.0, 0.0]]}, "side": f"{sign}*N.y"}
+    graph = fsm_dyn.compile(disk((0.0, sign * y), ground, LAWS[law]))
+    if behind is None:
+        assert fsm_dyn.simulate(graph, 0.01).warnings == ()
+        return
+    with pytest.warns(StartWarning, match=f"'disk' is {behind:g} m behind 'fixed'"):
+        run = fsm_dyn.simulate(graph, 0.01)
+    assert len(run.warnings) == 1
+    assert run.q[-1] == pytest.approx(run.q[0])
+
+
+def test_a_start_past_the_end_or_in_front_of_a_segment_is_no_warning():
+    ground = {"segment": {"points": [[-1.0, 0.0], [1.0, 0.0]]}, "side": "N.y"}
+    for at in ((1.5, -0.3), (0.0, 0.1), (0.0, 2.0)):
+        assert fsm_dyn.simulate(fsm_dyn.compile(disk(at, ground, LAWS["rigid"])), 0.01).warnings == ()
+
+
+@pytest.mark.parametrize("thick", [2e-3, 1.0])
+def test_the_depth_in_a_polygon_is_that_of_its_nearest_face(thick):
+    """A disk on a thin plate and on a thick one: the faces on the other sides count for nothing."""
+    plate = flush.polygon([(-1.0, -thick), (1.0, -thick), (1.0, 0.0), (-1.0, 0.0)])
+    with pytest.raises(RunError, match="initial penetration") as said:
+        fsm_dyn.simulate(fsm_dyn.compile(disk((0.0, 0.07), plate, LAWS["rigid"])), 0.01)
+    assert re.findall(r": penetration (.*)", str(said.value)) == ["0.03 m"]
+
+
+def test_check_warns_of_starts_with_their_depths(tmp_path):
+    """Behind a segment, within a thin plate; nothing of a start in front."""
+    segment = {"segment": {"points": [[-1.0, 0.0], [1.0, 0.0]]}, "side": "N.y"}
+    plate = flush.polygon([(-1.0, -2e-3), (1.0, -2e-3), (1.0, 0.0), (-1.0, 0.0)])
+    for fixed, y, said in (
+        (segment, -0.5, "warning: at the start 'disk' is 0.6 m behind 'fixed'"),
+        (plate, 0.07, "warning: initial penetration at t = 0 s in mode 'all_free'; touch_face3: penetration 0.03 m"),
+        (segment, 0.5, ""),
+    ):
+        path = tmp_path / "disk.yaml"
+        path.write_text(json.dumps(disk((0.0, y), fixed, LAWS["rigid"])))
+        shown = CliRunner().invoke(app, ["check", str(path)], catch_exceptions=False)
+        assert shown.exit_code == 0
+        assert said in shown.output
+        assert ("warning" in shown.output) == bool(said)
