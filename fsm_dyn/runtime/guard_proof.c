@@ -17,8 +17,9 @@
 
 #define FSM_PROOF_NEAREST   4      // steps that the region of some steps reaches ahead at least,
 #define FSM_PROOF_FARTHEST  256    // at most,
-#define FSM_PROOF_FIRST     64     // and in a mode just entered
-#define FSM_PROOF_OFTEN     6      // enclosures of steps in a region after which a smaller one is chosen
+#define FSM_PROOF_FIRST     12     // and in a mode just entered
+#define FSM_PROOF_BACK      0.25   // part of that, against the way in which a state moves
+#define FSM_PROOF_OFTEN     3      // enclosures of steps in a region after which a smaller one is chosen
 #define FSM_PROOF_SETTLED   4      // regions in a mode embedded online before the large one is chosen
 #define FSM_PROOF_WIDE      64.0   // times what it extends, by which the large one does
 #define FSM_PROOF_FAST      4.0    // times the present speeds, for which changes of slopes are bounded
@@ -112,7 +113,8 @@ static void enclose(const struct fsm_run *run, const struct proof *p, const int8
     }
 }
 
-/* Write bounds of the arguments in the trial step of length `h` (s), and the motion of states. */
+/* Write bounds of the arguments in the trial step of length `h` (s), but for accelerations of states, and the motion of
+   states. */
 static void bound_step(const struct fsm_run *run, const struct proof *p, double h)
 {
     const struct fsm_state *state = run->state;
@@ -133,18 +135,30 @@ static void bound_step(const struct fsm_run *run, const struct proof *p, double 
         } else {
             fsm_record_state(run, i, h, p->motion + FSM_MOTION * k);
             const double *b = p->motion + FSM_MOTION * k, *rates = b + 5;
-            double x0 = state->x.at[i], low = 0.0, high = 0.0, fast = 0.0, turn = 0.0;
+            double x0 = state->x.at[i], low = 0.0, high = 0.0, fast = 0.0;
             for (int64_t m = 1; m < 5; m++) {
                 low = fsm_smaller(low, b[m]);
                 high = fsm_larger(high, b[m]);
                 fast = fsm_larger(fast, fabs(rates[m - 1]));
-                turn = m < 4 ? fsm_larger(turn, fabs(rates[m] - rates[m - 1])) : turn;
             }
             double room = fast == 0.0 ? 0.0 : 2.0 * FSM_EPS * (fabs(x0) + 4.0 * fsm_larger(-low, high));
             p->low[k] = x0 + low - room;
             p->high[k] = x0 + high + room;
             p->speed[k] = fast * (1.0 + 8.0 * FSM_EPS);
-            p->bend[k] = 3.0 / h * (turn + 16.0 * FSM_EPS * fast);
+        }
+    }
+}
+
+/* Write bounds of the accelerations of states in the step of length `h` (s) whose motion is in the workspace. */
+static void bound_accelerations(const struct proof *p, int64_t n_x, double h)
+{
+    for (int64_t k = 0; k < p->program.moving; k++) {
+        int64_t i = p->program.arguments[k] - 1;
+        if (i >= 0 && i < n_x) {
+            const double *rates = p->motion + FSM_MOTION * k + 5;
+            double turn = fsm_larger(fabs(rates[1] - rates[0]), fabs(rates[2] - rates[1]));
+            turn = fsm_larger(turn, fabs(rates[3] - rates[2]));
+            p->bend[k] = 3.0 / h * (turn + 16.0 * FSM_EPS * p->speed[k]);
         }
     }
 }
@@ -481,9 +495,11 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     double ahead = steps_ahead(run, p);
     for (int64_t k = 0; k < n; k++) {
         double reach = fsm_larger(p->high[k] - p->low[k], 0.25 * h * p->speed[k]);
-        bool time = p->program.arguments[k] == 0;
-        p->region_low[k] = p->low[k] - (time ? 0.0 : ahead * reach);
-        p->region_high[k] = p->high[k] + ahead * reach;
+        int64_t i = p->program.arguments[k] - 1;
+        double rate = i >= 0 && i < state->x.n ? state->x_dot.at[i] : 0.0;
+        double down = i < 0 ? 0.0 : rate > 0.0 ? FSM_PROOF_BACK : 1.0, up = rate < 0.0 ? FSM_PROOF_BACK : 1.0;
+        p->region_low[k] = p->low[k] - down * ahead * reach;
+        p->region_high[k] = p->high[k] + up * ahead * reach;
         p->reach[k] = p->region_high[k] - p->region_low[k];
         inside = inside && p->region_low[k] >= p->wide_low[k] && p->region_high[k] <= p->wide_high[k];
     }
@@ -567,10 +583,21 @@ static double largest_ratio(const double *bounds, const double *region, int64_t 
     return largest;
 }
 
-/* How much of the step's speeds there is in those for which bounds are known, and in the region of some steps. */
+/* How much of the step's speeds and accelerations there is in those for which bounds are known, and in the region of some
+   steps; negative: not looked at yet. */
 struct ratios {
     double pace, reach, bend;
 };
+
+/* Look at the step of length `h` (s) for bounds of changes of slopes. */
+static void find_ratios(const struct proof *p, int64_t n_x, double h, struct ratios *ratios)
+{
+    if (ratios->pace < 0.0) {
+        bound_accelerations(p, n_x, h);
+        ratios->pace = largest_ratio(p->speed, p->pace, p->program.moving);
+        ratios->bend = largest_ratio(p->bend, p->reach, p->program.moving);
+    }
+}
 
 /* Bound how fast a guard's slope falls, or rises where `rises`, in the step (per s^2). */
 static double bend_of(const struct proof *p, const struct watched *w, const struct ratios *ratios, bool rises)
@@ -591,42 +618,49 @@ static double bend_of(const struct proof *p, const struct watched *w, const stru
 }
 
 /* Bound how fast a guard changes in the step (per s). */
-static double rate_of(const struct proof *p, const struct watched *w, const struct ratios *ratios)
+static double rate_of(const struct proof *p, const struct watched *w, struct ratios *ratios)
 {
+    int64_t n = p->program.moving;
     if (p->local[w->j] >= 0.0) {
+        ratios->reach = ratios->reach < 0.0 ? largest_ratio(p->speed, p->reach, n) : ratios->reach;
         return p->local[w->j] > 0.0 ? ratios->reach * p->local[w->j] : 0.0;
     }
     double rate = 0.0;
-    const double *steep = p->steep + w->j * p->program.moving;
-    for (int64_t k = 0; k < p->program.moving; k++) {
+    const double *steep = p->steep + w->j * n;
+    for (int64_t k = 0; k < n; k++) {
         rate += p->speed[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->speed[k] : 0.0;
     }
     return rate;
 }
 
 /* Whether a guard is proved on both halves of the step by its values, and slopes where these are known, with what is known
-   of their changes. */
-static bool is_bowl(const struct proof *p, const struct watched *w, const struct ratios *ratios, double h)
+   of its rate, and of changes of its slope only where that does not do. */
+static bool is_bowl(const struct proof *p, const struct watched *w, int64_t n_x, double h, struct ratios *ratios)
 {
     double sign = w->waiting ? -1.0 : 1.0, least = -w->tolerance, half = 0.5 * h;
     double g[3] = {sign * w->g[0], sign * w->g[1], sign * w->g[2]};
     double s[3] = {sign * w->s[0], sign * w->s[1], sign * w->s[2]};
+    double fall = half * rate_of(p, w, ratios);
+    bool first = 0.5 * (g[0] + g[1] - fall) > least, second = 0.5 * (g[1] + g[2] - fall) > least;
+    if (first && second) {
+        return true;
+    }
+    find_ratios(p, n_x, h, ratios);
     if (!w->differenced) {
         double bend = bend_of(p, w, ratios, w->waiting);
         if (fsm_parabola(g[0], s[0], g[1], s[1], half, bend) > least && fsm_parabola(g[1], s[1], g[2], s[2], half, bend) > least) {
             return true;
         }
     }
-    double fall = half * rate_of(p, w, ratios), bend = bend_of(p, w, ratios, !w->waiting);
-    return (0.5 * (g[0] + g[1] - fall) > least || fsm_chord(g[0], g[1], half, bend) > least) &&
-           (0.5 * (g[1] + g[2] - fall) > least || fsm_chord(g[1], g[2], half, bend) > least);
+    double bend = bend_of(p, w, ratios, !w->waiting);
+    return (first || fsm_chord(g[0], g[1], half, bend) > least) && (second || fsm_chord(g[1], g[2], half, bend) > least);
 }
 
 /* List the near guards that what is kept does not prove in the step; return how many. */
 static int64_t list_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending)
 {
-    int64_t most = run->tables->sizes->max_guards, n = p->program.moving, count = 0;
-    struct ratios ratios = {0.0, 0.0, 0.0};
+    int64_t most = run->tables->sizes->max_guards, n_x = run->state->x.n, count = 0;
+    struct ratios ratios = {-1.0, -1.0, -1.0};
     for (int64_t list = 0; list < 2; list++) {
         const int64_t *near = p->numbers + LISTS + list * most;
         int64_t status = list == 0 ? FSM_GUARD_ARMED : FSM_GUARD_WAITING;
@@ -634,13 +668,8 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
             if (run->state->armed.at[near[i]] != status) {
                 continue;
             }
-            if (ratios.pace == 0.0) {
-                ratios.pace = largest_ratio(p->speed, p->pace, n) + FSM_TINIEST;
-                ratios.reach = largest_ratio(p->speed, p->reach, n);
-                ratios.bend = largest_ratio(p->bend, p->reach, n);
-            }
             struct watched w = watched_guard(run, p, near[i]);
-            if (!is_bowl(p, &w, &ratios, h) && !rests(run, &w, h)) {
+            if (!is_bowl(p, &w, n_x, h, &ratios) && !rests(run, &w, h)) {
                 pending[count++] = near[i];
             }
         }
