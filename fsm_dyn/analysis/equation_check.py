@@ -216,10 +216,10 @@ class _Check:
         nodes = self._nodes
         names = {name: nodes.symbol(name) for name in self._layout.arguments if "." not in name}
         for name in self._kane.coordinates:
-            number = re.sub(r"^\D+", "", name)
-            if number:
-                names.setdefault(f"s{number}", sin(nodes.symbol(name)))
-                names.setdefault(f"c{number}", cos(nodes.symbol(name)))
+            digits = re.sub(r"^\D+", "", name)
+            if digits:
+                names.setdefault(f"s{digits}", sin(nodes.symbol(name)))
+                names.setdefault(f"c{digits}", cos(nodes.symbol(name)))
         found, lines = [], _split(equation)
         for number, (left, text) in enumerate(lines, start=1):
             right = NodeAlgebra(nodes, names).scalar(Text(text.replace("'", "_dot")))

@@ -408,9 +408,9 @@ def _written_target(automaton: Automaton, before: tuple[int, ...], index: int) -
     for other in automaton.modes:
         if other.name == item.target:
             states = list(other.states)
-    for number, contact in enumerate(automaton.contacts):
-        if contact.name in item.switches:
-            states[number] = contact.states.index(item.switches[contact.name])
+    for number, known in enumerate(automaton.contacts):
+        if known.name in item.switches:
+            states[number] = known.states.index(item.switches[known.name])
     return tuple(states)
 
 

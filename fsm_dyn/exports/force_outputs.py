@@ -41,7 +41,7 @@ class ForceOutputs:
 def force_outputs(automaton: Automaton, outputs: Outputs = "listed") -> ForceOutputs:
     """Return the forces among the outputs.
 
-    Besides the listed ones these are, unless they vanish in every motion, ``pin_<connection>_force_x`` to ``_torque_z``
+    In addition to the listed ones these are, unless they vanish in every motion, ``pin_<connection>_force_x`` to ``_torque_z``
     in N, and ``contact_<contact>_normal``, ``_friction``, ``_friction2``, zero while the contact is open.
 
     Parameters

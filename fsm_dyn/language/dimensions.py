@@ -140,7 +140,7 @@ def _meant(name: str, wanted: str, other: Declaration | None) -> str:
     return f"name the {part} of the body" if part and other.role == "a body" else ""
 
 
-#: Words of other tools for what is fixed, and its name here.
+#: Words of other tools for fixed vectors, and their names here.
 _WORLD = frozenset({"ground", "world", "inertial", "fixed", "base", "earth", "origin"})
 _FIXED = {"a frame": "the fixed frame is N", "a point": "the fixed origin is O"}
 
@@ -614,8 +614,9 @@ def words_of(value: object) -> Iterator[Text | str]:
             waiting += list(item.values())[::-1]
         elif isinstance(item, tuple | list) and not isinstance(item, Location):
             waiting += reversed(item)
-        elif names := _names_of_fields(type(item)):
-            waiting += [getattr(item, name) for name in names]
+        else:
+            kind: Any = type(item)
+            waiting += [getattr(item, name) for name in _names_of_fields(kind)]
 
 
 @cache

@@ -122,7 +122,8 @@ def spline(degree: int, knots: Sequence[float], points: Sequence[Point], weights
                 i = j + k - degree
                 width = knots[i + degree - level + 1] - knots[i]
                 share = (u - knots[i]) / width if width else 0.0
-                rows[j] = tuple((1.0 - share) * a + share * b for a, b in zip(rows[j - 1], rows[j], strict=True))
+                (place, weight), (other, second) = rows[j - 1], rows[j]
+                rows[j] = ((1.0 - share) * place + share * other, (1.0 - share) * weight + share * second)
         return rows[degree][0] / rows[degree][1]
 
     inner = sorted({(knot - first) / (last - first) for knot in knots if first <= knot <= last})
@@ -399,7 +400,7 @@ def _walk(element: Element, maps: tuple[Map, ...]) -> Iterator[tuple[Element, tu
 def pieces_of_svg(text: str, layer: str) -> tuple[str, list[Piece]]:
     """Return the unit of an SVG file and the pieces of an element by its id or label; y points up."""
     if "<!ENTITY" in text:
-        raise ValueError("an SVG with entities of its own")
+        raise ValueError("an SVG that declares entities")
     try:
         root = fromstring(text)
     except ParseError as error:

@@ -119,7 +119,7 @@ class _HandWriter(ImpositionWriter):
             f"{_is(number, k)}*pos({body.center})" for k, body in enumerate(self._bodies) if body is not None
         ) + ")"  # fmt: skip
 
-    def _place(self, name: str, side: str) -> str:
+    def _chosen_place(self, name: str, side: str) -> str:
         """Return the position of the chosen point of the chosen body."""
         number = f"{name}_{side}"
         arm = " + ".join(f"{number}{e}*{self._axis(number, e)}" for e in self.space.letters)
@@ -141,14 +141,14 @@ class _HandWriter(ImpositionWriter):
         return f"dot({self._apart(name)}, {name}_dx*{across} - {name}_dy*{along})"
 
     def _apart(self, name: str) -> str:
-        return f"({self._place(name, 'a')} - {self._place(name, 'b')})"
+        return f"({self._chosen_place(name, 'a')} - {self._chosen_place(name, 'b')})"
 
     def _value(self, name: str) -> str:
         """Return the chosen coordinate, divided by its unit."""
         named = enumerate(self.mechanism.coordinates)
         return "(" + " + ".join(f"{_is(f'{name}_a', k)}*{word}/({self.one_of(word)})" for k, word in named) + ")"
 
-    # -- rows, and what their memory takes -----------------------------------------------------------------
+    # -- rows and their memory -----------------------------------------------------------------------------
 
     def _rows(self, name: str) -> dict[str, tuple[str, bool]]:
         """Return the rows by suffix, and whether each is on speeds."""
@@ -169,7 +169,7 @@ class _HandWriter(ImpositionWriter):
         """Return the new values of the memory of a constraint, from the inputs of the request."""
         found = {f"{name}_{word}": f"{_STEM}_{word}" for word in words}
         m, kind, second = self.space.metre, f"{_STEM}_kind", f"{_STEM}_b"
-        arm = f"({self._place(_STEM, 'a')} - {self._centre(second)})"
+        arm = f"({self._chosen_place(_STEM, 'a')} - {self._centre(second)})"
         for e in self.space.letters:
             found[f"{name}_b{e}"] = f"where({kind} < 2.5, dot({arm}, {self._axis(second, e)})/({m}), {second}{e})"
         apart = self._apart(_STEM)

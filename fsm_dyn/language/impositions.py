@@ -468,7 +468,7 @@ def with_imposed(mechanism: Mechanism, entries: Mapping[str, Imposition]) -> Mec
     Raises
     ------
     ModelError
-        An entry names what does not exist, or makes a name that exists.
+        An entry has an unknown name, or makes a name that exists.
     """
     if not entries:
         return mechanism

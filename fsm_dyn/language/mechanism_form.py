@@ -253,7 +253,7 @@ CONSTRAINTS: Final = "constraints"
 
 
 def _scenario(tree: Tree, at: LocatedStr) -> dict[str, Any]:
-    """Return the schedules of a scenario, and under ``constraints`` what it imposes."""
+    """Return the schedules of a scenario, and its impositions under ``constraints``."""
     if not isinstance(tree, LocatedMapping) or CONSTRAINTS not in tree:
         schedules: dict[str, Any] = _SCENARIO.read(tree, at)
         return schedules
@@ -397,16 +397,15 @@ class MechanismForm(ModelSettings):
         if not drawn:
             return self
         has_units = not self.coordinates or any(item.unit for item in self.coordinates.values())
-        shapes, parameters = dict(self.shapes), {}
+        shapes = dict(self.shapes)
+        parameters: dict[str, Parameter] = {}
         for word, shape in drawn.items():
             shapes[word], found = _with_points(word, shape, has_units)
             parameters |= found
         return replace(self, shapes=shapes, parameters={**parameters, **self.parameters})
 
 
-def _with_points(
-    shape_name: str, shape: GeometryForm, has_units: bool
-) -> tuple[GeometryForm, dict[LocatedStr, Parameter]]:
+def _with_points(shape_name: str, shape: GeometryForm, has_units: bool) -> tuple[GeometryForm, dict[str, Parameter]]:
     """Return a shape with the corners of its drawing, and the moments of its area as parameters."""
     from fsm_dyn.language.drawings import read_outline  # only models with drawings wait for its readers
 
@@ -421,7 +420,7 @@ def _with_points(
 
     points = tuple((text(corner.real, "m"), text(corner.imag, "m")) for corner in outline.corners)
     units = {"area": "m^2", "x": "m", "y": "m", "xx": "m^4", "yy": "m^4", "xy": "m^4"}
-    parameters = {}
+    parameters: dict[str, Parameter] = {}
     for part, unit in units.items():
         word = new_key(LocatedStr(f"{shape_name}_{part}", where))
         parameters[word] = Parameter(word, (text(getattr(outline.moments, part), unit),), where=where)

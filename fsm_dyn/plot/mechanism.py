@@ -151,7 +151,7 @@ def _symbol_courses(view: View, instant: int) -> FloatArray:
             found += [points[0] + symbol_lines.RING * unit * circle]
             found += list(symbol_lines.support(points[0], unit)) if symbol.kind == "support" else []
         elif symbol.kind == "spiral":
-            found += [symbol_lines.spiral(*points, unit)]
+            found += [symbol_lines.spiral(points[0], points[1], points[2], unit)]
         elif symbol.kind in ("spring", "damper"):
             found += [_dense(points + symbol.side * unit * _left(points), unit)]
     return np.concatenate(found)

@@ -275,7 +275,7 @@ class Simulator(RunSetups):
         [0.951, 0.951]
         """
         # with the language, which a run does not need
-        from fsm_dyn.automaton.compilation import compile
+        from fsm_dyn.automaton import compilation
         from fsm_dyn.language.loader import imposing
         from fsm_dyn.language.values import parameter_values
 
@@ -283,7 +283,7 @@ class Simulator(RunSetups):
         usual = parameter_values(mechanism)
         changed = {key: value for key, value in self.graph.values.items() if value != usual[key]}
         entry = {"at": at, "until": until, **{key: _plain(value) for key, value in what.items()}}
-        return Simulator(compile(imposing(mechanism, name, **entry), changed))
+        return Simulator(compilation.compile(imposing(mechanism, name, **entry), changed))
 
     def prepare(self, strategy: str = "auto") -> None:
         """Load the machine code of all modes of the graph, which the first run would do otherwise.

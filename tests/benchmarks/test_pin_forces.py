@@ -1,4 +1,4 @@
-"""Cost of the forces in all connections beside the run that they belong to."""
+"""Cost of the forces in all connections in addition to that of their run."""
 
 import time
 

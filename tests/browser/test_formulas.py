@@ -1,6 +1,6 @@
 """Raised letters of formulas are whole in a browser that has no mathematical font."""
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,10 @@ FORMULAS = (r"\dot{\mathbf{r}}^{PQ^2}_3 = \sum_i \frac{\partial T}{\partial u_i}
             r"{}^N\boldsymbol\omega^B \cdot {}^N\mathbf{v}_r^{B^*}")  # fmt: skip
 
 
-def test_formulas_of_the_documentation_and_of_modes_are_not_cut(new_page, tmp_path):
+def test_formulas_of_the_documentation_and_of_modes_are_not_cut(new_page, tmp_path, monkeypatch):
     pytest.importorskip("latex2mathml")
-    spec = importlib.util.spec_from_file_location("mathml", DOCS / "hooks/mathml.py")
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
+    monkeypatch.syspath_prepend(DOCS / "hooks")
+    hook = importlib.import_module("mathml")
     style = (DOCS / "stylesheets/extra.css").read_text(encoding="utf-8")
     blocks = "".join(rf'<div class="arithmatex">\[{formula} \tag{{1}}\]</div>' for formula in FORMULAS)
     documentation = f"<!doctype html><style>{style}</style>{hook.on_page_content(blocks)}"

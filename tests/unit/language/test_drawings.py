@@ -159,7 +159,7 @@ def test_moments_are_those_of_triangles():
         ("a.svg", svg('<path d="M0 0L1 1 2"/>'), {}, "3 numbers after 'L'"),
         ("a.svg", svg('<use href="#a"/>'), {}, "an element use"),
         ("a.svg", svg('<path transform="skewX(3)" d="M0 0"/>'), {}, "apply it in the drawing program"),
-        ("a.svg", '<!DOCTYPE svg [<!ENTITY a "b">]><svg/>', {}, "entities of its own"),
+        ("a.svg", '<!DOCTYPE svg [<!ENTITY a "b">]><svg/>', {}, "declares entities"),
         ("a.svg", "<svg", {}, "no XML"),
         ("a.step", "ISO-10303", {}, "a format that is not read"),
         ("../a.dxf", None, {}, "out of the folder of the model"),
