@@ -186,6 +186,14 @@ def hand_slots(mechanism: Mechanism) -> int:
     return sum(slot_name(number) in mechanism.inputs for number in range(1, MOST_AT_ONCE + 1))
 
 
+def hand_inputs(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return the inputs that the constraints of a hand use."""
+    count = hand_slots(mechanism)
+    if not count:
+        return ()
+    return (*request_inputs("xy" if is_planar(mechanism) else "xyz"), *map(slot_name, range(1, count + 1)))
+
+
 def is_planar(mechanism: Mechanism) -> bool:
     """Whether the places of a hand have two components."""
     return f"{_STEM}_az" not in mechanism.inputs

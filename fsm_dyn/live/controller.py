@@ -161,7 +161,8 @@ class RunController:
             self._tell({"event": "command_rejected", "command": dict(message), "reason": str(error)[:500]})
         else:
             # active from the next tick on
-            self._tell({"event": "command_done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)})
+            done = {"event": "command_done", "tick": self.ticks + 1, "t": self.stepper.t, "command": dict(message)}
+            self._tell({**done, "imposed": self.hand.imposed} if message["do"] == "release" else done)
 
     def _input(self, message: Mapping[str, Any]) -> None:
         names = self.stepper.graph.automaton.terms.layout.w
@@ -176,7 +177,8 @@ class RunController:
             self.stepper.tick_data.targets[names.index(name)] = value
 
     def _constrain(self, message: Mapping[str, Any]) -> None:
-        self._tell({"event": "constraint", "t": self.stepper.t, "number": self.hand.constrain(message)})
+        number = self.hand.constrain(message)
+        self._tell({"event": "constraint", "t": self.stepper.t, "number": number, "imposed": self.hand.imposed})
 
     def _release(self, message: Mapping[str, Any]) -> None:
         self.hand.release(message)

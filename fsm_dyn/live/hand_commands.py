@@ -87,6 +87,11 @@ class HandCommands:
             if self._going == k:
                 self._going = -1
 
+    @property
+    def imposed(self) -> int:
+        """Number of constraints imposed or requested."""
+        return len(self._reserved)
+
     def forget(self) -> None:
         """Release everything before a reset."""
         self.release({})

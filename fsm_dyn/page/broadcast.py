@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import NOWHERE, FsmDynError, InputError, RunError
+from fsm_dyn.language.hand_constraints import MOST_AT_ONCE
 from fsm_dyn.live.controller import SLOWEST, fault_text
 from fsm_dyn.live.session import RunReport
 from fsm_dyn.page.live_view import LiveOptions, LiveView, check_mode
@@ -340,6 +341,11 @@ class LiveBroadcast:
             case "port":
                 self._known(view, command["port"])
                 view.use_port(command["port"], command["twist"])
+            case "constrain":
+                places = [(command[side], command[f"{side}x"], command[f"{side}y"]) for side in "ab"]
+                view.constrain(command["kind"], places)
+            case "release":
+                view.session.send("release", **({"number": command["number"]} if command["number"] else {}))
             case "next":
                 snapshot = view.session.snapshot()
                 if snapshot is not None and snapshot["phase"] == "running":
@@ -414,7 +420,7 @@ _WHOLE: Final = 2**53  # beyond it, whole numbers are not exact
 
 _FIELDS: Final = (
     "step", "speed", "schedule", "set", "input", "initial", "port", "point", "view_direction", "seek", "seek_row",
-    "transition_details", "emulate", "hand", "press", "charts",
+    "transition_details", "emulate", "hand", "press", "charts", "constrain", "release",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next", "live", "visits")
 
@@ -475,6 +481,12 @@ def read_command(text: str) -> dict[str, Any]:
             "do": what, "port": _name(data, "port"), "down": _flag(data, "down"),
             "speed": _number(data, "speed", SLOWEST_PRESS, FASTEST_PRESS),
         }  # fmt: skip
+    if what == "release":
+        return {"do": what, "number": int(_number(data, "number", 0.0, MOST_AT_ONCE))}
+    if what == "constrain":
+        shapes = {side: int(_number(data, side, -1.0, MOST_ROWS)) for side in "ab"}
+        places = {key: _number(data, key, -FARTHEST, FARTHEST) for key in ("ax", "ay", "bx", "by")}
+        return {"do": what, "kind": _name(data, "kind"), **shapes, **places}
     if what == "point":
         return {
             "do": what,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,6 +22,8 @@ from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import TableSchedule
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.hand_constraints import hand_inputs, hand_slots
+from fsm_dyn.language.impositions import GROUND
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, flat_parameters, flat_values, parameter_values
 from fsm_dyn.language.values import units as units_of
@@ -97,6 +99,7 @@ class RunParameters:
     def _drives(self) -> list[dict[str, Any]]:
         """Return the inputs set neither by a device nor by the active schedule."""
         held = {name for port in coupled_ports(self._mechanism) for name in port.inputs}
+        held |= set(hand_inputs(self._mechanism))
         return [
             {"name": name, "unit": item.unit or "", "size": self._size(name)}
             for name, item in self._mechanism.inputs.items()
@@ -321,6 +324,7 @@ class ImpactSounds:
 
 # -- Live view of one run: session, frame encoder, run parameters, event log ---------------------------------
 
+PIN_REACH: Final = 0.5  # of the unit of a picture, between points to be pinned
 SAMPLES: Final = 2  # most rows per display frame for the strip charts
 POINTER_SPEED: Final = 100.0  # m/s or rad/s; a pointer has no actuator
 POINTER_TIMEOUT: Final = 10.0  # s without a heartbeat; long, as a pointer renders no force
@@ -450,6 +454,7 @@ class LiveView:
             "number": self.number,
             **self.encoder.payload(),
             "port": self.port,
+            "imposable": hand_slots(mechanism),
             "speed": self.speed,
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
             "period": self.options.period,
@@ -566,6 +571,50 @@ class LiveView:
             self.use_port(port, False)
         axes = len(self.port_handles.port(port).axes)
         self.session.send_pointer((place, *(axes - 1) * (0.0,)), (speed,), 1)
+
+    # -- constraints of a person -----------------------------------------------------------------------------
+
+    def constrain(self, kind: str, clicked: Sequence[tuple[int, float, float]]) -> None:
+        """Impose a constraint between two clicked points, each of a shape (-1: the ground), in its coordinates (m).
+
+        Raises
+        ------
+        InputError
+            A shape is unknown, or the points are too far apart to be pinned.
+        """
+        if self._last is None or not self.encoder.picture.planar:
+            raise InputError("nothing can be imposed on this run", remedy="a planar mechanism, after its first tick")
+        x, c = self.evaluator.state(self._last, self._before)
+        points, frames = self.evaluator.points(x, c)
+        (first, at), (second, there) = (self._grasped(item, points, frames) for item in clicked)
+        reach = PIN_REACH * self.encoder.picture.scene.unit
+        if kind == "pin" and second[0] != GROUND and math.dist(at, there) > reach:
+            raise InputError(
+                "the points are too far apart to be pinned", found=f"{math.dist(at, there):.3g} m",
+                allowed=f"{reach:.2g} m", remedy="bring them together, or hold their distance",
+            )  # fmt: skip
+        self.session.send("constrain", kind=kind, a=first, b=second)
+
+    def _grasped(
+        self, clicked: tuple[int, float, float], points: Floats, frames: Floats
+    ) -> tuple[list[Any], tuple[float, float]]:
+        """Return body and point along its axes, and the point in N (m)."""
+        number, own_x, own_y = clicked
+        picture = self.encoder.picture
+        if number < 0:
+            return [GROUND, [own_x, own_y]], (own_x, own_y)
+        if number >= len(picture.scene.shapes):
+            raise InputError("unknown shape of the picture", found=str(number))
+        a, b, c, d, e, f = picture.placed(points, frames)[6 * number : 6 * number + 6].tolist()
+        at = (a * own_x + c * own_y + e, b * own_x + d * own_y + f)
+        bodies = self.graph.automaton.mechanism.bodies
+        body = bodies.get(picture.scene.shapes[number].owner)
+        if body is None:
+            return [GROUND, [*at]], at
+        turn = np.eye(3) if body.frame is None else frames[picture.scene.frames.index(body.frame)]
+        arm = np.array([*at, 0.0]) - picture.point(points, body.center)
+        arm[2] = 0.0
+        return [str(body.name), (turn.T @ arm)[:2].tolist()], at
 
     def use_port(self, port: str, twist: bool) -> None:
         """Couple the pointer to another port, with its rotation if ``twist``."""

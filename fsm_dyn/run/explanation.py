@@ -166,7 +166,7 @@ def explain(
     forces = at.multiplier_table[0]
     past = [item for item in transitions if item.time <= time]
     guards = [
-        GuardReport(_event_text(model, guard), guard.text, float(value), float(slope), _zero_in(value, slope))
+        GuardReport(event_text(model, guard), guard.text, float(value), float(slope), _zero_in(value, slope))
         for guard, value, slope in zip(chart.guards, full["guards"], full["slopes"], strict=True)
     ]
     contact_names = {contact.name for contact in model.contacts}
@@ -228,7 +228,7 @@ def _size(values: FloatArray, contact: ContactInfo) -> float | None:
     return float(np.linalg.norm(own)) if contact.in_space else float(own[0])
 
 
-def _event_text(model: RunModel, guard: Guard) -> str:
+def event_text(model: RunModel, guard: Guard) -> str:
     """Return the event of a guard as text; of a user-defined transition its name."""
     if guard.event is Event.TRANSITION:
         return "user-defined transition"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -458,6 +458,28 @@ class State:
     mode: str
     q: FloatArray
     u: FloatArray
+    find_next: Callable[[float], tuple[Any, ...]] | None = field(default=None, repr=False, compare=False)
+
+    def next(self, horizon: float = 0.1) -> tuple[Any, ...]:
+        """Return the guards of the mode in the order of the times at which they would fire if nothing else changed.
+
+        Parameters
+        ----------
+        horizon : float
+            Time looked ahead, s.
+
+        Returns
+        -------
+        tuple of fsm_dyn.run.prospect.Prospect
+            ``event``, ``guard``, ``margin`` (present value), ``slope`` and ``time`` (s; None beyond the horizon).
+            The motion of the mode continues beyond other guards, and inputs keep their present rates.
+
+        Raises
+        ------
+        InputError
+            The horizon is not positive.
+        """
+        return () if self.find_next is None else self.find_next(horizon)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
@@ -28,6 +28,7 @@ from fsm_dyn.run.extremes import Extremes, extremes
 from fsm_dyn.run.judgement import Judgement, judge
 from fsm_dyn.run.pin_peaks import PeakLoad, peak_loads
 from fsm_dyn.run.pins import PinImpulses, Pins
+from fsm_dyn.run.prospect import prospects
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.run_files import run_bytes
@@ -251,7 +252,8 @@ class Trajectory:
         if np.ndim(time):
             return self.sample(np.asarray(time, dtype=np.float64))
         found = self.sample(np.array([float(time)]))
-        return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0])
+        ahead = partial(prospects, self.model, found)
+        return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0], ahead)
 
     def sample(self, times: npt.ArrayLike) -> Samples:
         """Return rows at ``times`` (n,), with forces, outputs and energies; at a transition the later side.

@@ -11,6 +11,7 @@ import { Playback } from "./playback.js";
 import { Editor } from "./editor.js";
 import { Frame } from "./frames.js";
 import { GuardBars } from "./guard_bars.js";
+import { Hand } from "./hand.js";
 import { Keys } from "./keys.js";
 import { MachineSource } from "./machine_source.js";
 import { ReportSource } from "./report_source.js";
@@ -36,6 +37,7 @@ class App {
     this.scriptTimes = [];
     const send = (command) => this.connection.send(command);
     this.mechanism = new Mechanism();
+    this.hand = new Hand(this.mechanism, send); // before the handles: its clicks are not theirs
     this.dragging = new HandleDrag(this.mechanism, send);
     this.map = new ModeGraph();
     this.guardBars = new GuardBars();
@@ -58,7 +60,7 @@ class App {
     this.keys = new Keys(this);
     this.editor = new Editor();
     this.panels = [
-      this.mechanism, this.space, this.playback, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.space, this.playback, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.hand, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup, this.device, this.playing, this.sound, this.animation, this.editor,
     ];
     const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");

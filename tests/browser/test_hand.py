@@ -1,0 +1,102 @@
+"""A person takes a linkage apart on the page: two clicks impose a constraint, a button releases it."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+RODS = """
+fsm_dyn: 1
+name: two_rods
+coordinates: {q1: rad, q2: rad}
+frames: {A: {rotate: {z: q1}}, B: {rotate: {z: q2}}}
+points:
+  Ca: {from: O, at: 0.2 m*A.x}
+  J: {from: O, at: 0.4 m*A.x}
+  Cb: {from: J, at: 0.2 m*B.x}
+bodies:
+  upper: {frame: A, center: Ca, mass: 1 kg, inertia: {zz: 0.01 kg*m^2}}
+  lower: {frame: B, center: Cb, mass: 1 kg, inertia: {zz: 0.01 kg*m^2}}
+loads:
+  - {gravity: -9.81 m/s^2*N.y}
+  - {damper: {coordinate: q1, damping: 2 N*m*s}}
+  - {damper: {coordinate: q2, damping: 2 N*m*s}}
+ports: {handle: {coordinate: q1}}
+imposable: 2
+initial: {q1: -60 deg, q2: -20 deg}
+view:
+  upper: {polygon: [[-0.2, -0.03], [0.2, -0.03], [0.2, 0.03], [-0.2, 0.03]]}
+  lower: {polygon: [[-0.2, -0.03], [0.2, -0.03], [0.2, 0.03], [-0.2, 0.03]]}
+"""
+
+
+def click(page, x, y, body=None):
+    """Click the picture at a point (m): of a body, along its axes from its centre, or of the ground."""
+    matrix = f"fsmDyn.last.shapes.slice(6 * {body}, 6 * {body} + 6)" if body is not None else "[1, 0, 0, 1, 0, 0]"
+    px, py = page.evaluate(
+        f"""(() => {{
+            const [a, b, c, d, e, f] = {matrix}, box = document.querySelector("#picture").getBoundingClientRect();
+            const [px, py] = fsmDyn.mechanism.view.screen(a * {x} + c * {y} + e, b * {x} + d * {y} + f);
+            return [px + box.left, py + box.top];
+        }})()"""
+    )
+    page.mouse.click(px, py)
+
+
+def angle(page, body):
+    return page.evaluate(f"Math.atan2(fsmDyn.last.shapes[6 * {body} + 1], fsmDyn.last.shapes[6 * {body}])")
+
+
+def wait_for_cause(page, text):
+    causes = "[...document.querySelectorAll('#entries .cause')]"
+    page.wait(f"{causes}.some((one) => one.textContent.includes('{text}'))")
+
+
+def test_a_rod_is_pinned_and_released(viewed, tmp_path):
+    path = tmp_path / "two_rods.yaml"
+    path.write_text(RODS)
+    view, page = viewed(path)
+    page.running()
+    bodies = page.evaluate("fsmDyn.model.picture.shapes.map((shape) => shape.body)")
+    upper, lower = bodies.index("upper"), bodies.index("lower")
+
+    # the ground first is no body; then the end of the lower rod on the ground
+    page.locator("#hand").click()
+    click(page, 0.3, -0.1)
+    assert "click a point of a body first" in page.text("#hand-note")
+    click(page, 0.15, 0.0, lower)
+    page.wait("document.querySelector('#hand-note').textContent.startsWith('Now')")
+    page.wait("document.querySelector('.grasp').getAttribute('visibility') === 'visible'")
+    click(page, 0.3, -0.1)
+    page.wait("document.querySelector('#hand-release').textContent === 'Release 1'")
+    wait_for_cause(page, "imposes: pin")
+    held = angle(page, upper)
+    page.wait_for_timeout(400)
+    assert abs(angle(page, upper) - held) < 1e-4  # two rods and a pinned end do not move
+
+    # refused, without an effect: a body with itself; another pin far away
+    page.locator("#hand").click()
+    click(page, 0.0, 0.0, upper)
+    click(page, 0.1, 0.0, upper)
+    page.wait("document.querySelector('#hand-note').textContent.includes('too far apart')")
+    assert page.text("#hand-release") == "Release 1"
+
+    page.locator("#hand-release").click()
+    page.wait("document.querySelector('#hand-release').disabled")
+    wait_for_cause(page, "releases")
+    page.wait(
+        f"Math.abs(Math.atan2(fsmDyn.last.shapes[6 * {lower} + 1], fsmDyn.last.shapes[6 * {lower}]) + 1.57) < 0.2"
+    )
+
+    # an angle on the other kind of constraint
+    page.locator("#hand-kind").select_option("Hold the angle")
+    page.locator("#hand").click()
+    click(page, 0.0, 0.0, lower)
+    click(page, 0.3, -0.1)
+    page.wait("document.querySelector('#hand-release').textContent === 'Release 1'")
+    wait_for_cause(page, "imposes: angle")
+    assert page.phase == "running"
+    assert page.complaints == []
+    code, runs = view.end()
+    assert code == 0
+    assert runs[0]["fault"] == ""
+    assert runs[0]["failure"] == ""
