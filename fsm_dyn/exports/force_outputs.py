@@ -41,8 +41,8 @@ class ForceOutputs:
 def force_outputs(automaton: Automaton, outputs: Outputs = "listed") -> ForceOutputs:
     """Return the forces among the outputs.
 
-    In addition to the listed ones these are, unless they vanish in every motion, ``pin_<connection>_force_x`` to ``_torque_z``
-    in N, and ``contact_<contact>_normal``, ``_friction``, ``_friction2``, zero while the contact is open.
+    In addition to the listed ones these are, unless they vanish in every motion, ``pin_<connection>_force_x`` to
+    ``_torque_z`` in N, and ``contact_<contact>_normal``, ``_friction``, ``_friction2``, zero while the contact is open.
 
     Parameters
     ----------
