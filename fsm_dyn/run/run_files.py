@@ -231,12 +231,15 @@ def _array(values: list[float] | list[Number] | Table) -> FloatArray:
 def write_csv(rows: Samples, path: Path, pins: bool = False) -> Path:
     """Write time, mode and every column; a float is written with the digits to read it back exactly.
 
-    ``pins``: also those of the connections.
+    ``pins``: also those of the connections.  Headings are names with their units, ``x [m]``.
     """
     columns = dict(_columns(rows, pins))
+    known = {**rows.model.units, **(rows.pins.units() if pins else {})}
+    units = {name: _unit(name, known) for name in columns} if known else {}
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["t", "mode", *columns])
+        headings = (f"{name} [{units[name]}]" if units.get(name) else name for name in columns)
+        writer.writerow(["t [s]" if known else "t", "mode", *headings])
         values = [column.tolist() for column in columns.values()]
         writer.writerows(zip(rows.t.tolist(), rows.modes, *values, strict=True))
     return path

@@ -425,6 +425,8 @@ class Trajectory:
     def to_csv(self, path: str | Path, pins: bool = False) -> Path:
         """Write every column as comma-separated text, numbers with the digits to read back exactly; return the path.
 
+        The first line has the names with their units in SI, ``x [m]``, without brackets in a model without units.
+
         Parameters
         ----------
         path : str or Path

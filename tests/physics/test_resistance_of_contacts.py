@@ -1,5 +1,6 @@
 """Friction in proportion to the normal force of a contact: rolling, turning on the spot, and cords over capstans."""
 
+import itertools
 import math
 
 import numpy as np
@@ -158,3 +159,41 @@ def test_a_capstan_that_turns_hauls():
     run = fsm_dyn.simulate(graph, 0.1)
     up = G * (0.9 * ratio - ratio) / (0.9 * ratio + ratio)
     assert run.q[-1][1] - 1.0 == pytest.approx(0.5 * up * 0.01, rel=1e-7)
+
+
+# -- Tangential restitution --------------------------------------------------------------------------------
+
+SUPERBALL = """
+fsm_dyn: 1
+parameters: {{m: 0.05 kg, r: 25 mm, J: 2*m*r**2/5, e: {e}, et: {et}, share: 1/(1 + m*r**2/J), v: 1.3 m/s, w: 12 rad/s}}
+coordinates: {{x: m, y: m, q: rad}}
+frames: {{B: {{parent: N, rotate: {{z: q}}}}}}
+points: {{C: {{from: O, at: x*N.x + y*N.y}}}}
+bodies: {{ball: {{frame: B, center: C, mass: m, inertia: {{zz: J}}}}}}
+contacts: {{ground: {{gap: y - r, restitution: e}}}}
+transitions:
+  - from: "*"
+    on: ground closes
+    because: grip of the surface
+    reset:
+      x_dot: x_dot - (1 + et)*share*(x_dot + r*q_dot)
+      q_dot: q_dot - (1 + et)*share*m*r/J*(x_dot + r*q_dot)
+loads: [{{gravity: -9.81 m/s^2*N.y}}]
+initial: {{y: 0.3 m, x_dot: v, q_dot: w}}
+"""
+
+
+@pytest.mark.parametrize(("e", "et"), [(1.0, 1.0), (0.9, 0.5), (0.8, 0.0)])
+def test_a_superball_keeps_its_share_of_the_slip(e, et):
+    """The slip at the contact turns round, -et times; momentum about the point of contact stays (Garwin 1969)."""
+    graph = fsm_dyn.compile(loader.load(text=SUPERBALL.format(e=e, et=et)))
+    run = fsm_dyn.simulate(graph, 1.5)
+    m, r = 0.05, 0.025
+    J = 0.4 * m * r**2
+    bounces = [item for item in run.transitions if item.impulse]
+    assert len(bounces) >= 2
+    times = [0.0, *(item.time + 1e-6 for item in bounces)]
+    flights = [run.u[np.searchsorted(run.t, time)] for time in times]
+    for before, after in itertools.pairwise(flights):
+        assert after[0] + r * after[2] == pytest.approx(-et * (before[0] + r * before[2]), abs=1e-12)
+        assert m * r * after[0] - J * after[2] == pytest.approx(m * r * before[0] - J * before[2], rel=1e-12)

@@ -14,8 +14,11 @@ from fsm_dyn.run.trajectory import Trajectory
 def test_csv_reads_back_exactly(block, tmp_path):
     path = block.to_csv(tmp_path / "run.csv")
     with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0])[:4] == ["t", "mode", "x", "v"]
+        headings = next(csv.reader(file))
+        names = [heading.partition(" [")[0] for heading in headings]
+        rows = list(csv.DictReader(file, names))
+    assert headings[:4] == ["t [s]", "mode", "x [m]", "v [m/s]"]
+    assert "energy.kinetic [J]" in headings
     for name in ("x", "v", "push", "lambda.floor.tangent", "double", "energy.kinetic"):
         assert_array_equal([float(row[name]) for row in rows], block[name])
     assert [row["mode"] for row in rows] == list(block.modes)
