@@ -84,7 +84,7 @@ def model_from_urdf(path: str | Path) -> tuple[str, dict[str, int]]:
     try:
         text = read_file(path, MAX_BYTES, "a robot description").decode("utf-8", "replace")
         if "<!ENTITY" in text:
-            raise InputError(f"{path} defines entities of its own", remedy="expand them; run xacro first")
+            raise InputError(f"{path} defines entities", remedy="expand them; run xacro first")
         robot = fromstring(text)
     except ParseError as error:
         raise InputError(f"{path} is no XML: {error}", remedy="run xacro first, if it is a .xacro") from None

@@ -161,7 +161,7 @@ def test_limits_friction_damping_and_mimicry(tmp_path):
         (GRIPPER.replace("<axis xyz=\"1 0 0\"/>", "<axis xyz=\"0 0 0\"/>"), "axis of joint 'slide' is zero"),
         (GRIPPER.replace('value="0.2"', 'value="nan"'), "1 numbers are wanted"),
         (GRIPPER[:200], "is no XML"),
-        ("<!DOCTYPE a [<!ENTITY b 'c'>]><robot/>", "entities of its own"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><robot/>", "defines entities"),
     ],
 )  # fmt: skip
 def test_descriptions_that_cannot_be_read_are_refused(tmp_path, text, words):
