@@ -185,7 +185,7 @@ def key_curve_figure() -> Figure:
     turned = times > BOTTOM / LED + 0.05
     for colour, part, label in zip(palette.LINES, (~turned, turned), ("down", "up"), strict=False):
         axes.plot(1e3 * travel[part], force[part], color=colour, label=label, lw=1.2)
-    axes.axvspan(7.8, 8.8, color=palette.GROUND, zorder=0, label="let-off")
+    axes.axvspan(7.7, 8.9, color=palette.GROUND, zorder=0, label="let-off")
     axes.set(xlabel="travel of the key's front, mm", ylabel="force on the finger, N", xlim=(0, 10), ylim=(0, 1.6))
     axes.grid(color="#EEEEEE", lw=0.8)
     axes.legend(loc="upper left")

@@ -36,7 +36,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
-from fsm_dyn.devices.library_process import LibraryDriver
+from fsm_dyn.devices.library_process import LibraryDriver, RepeatedNumbers
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG, DeviceSpec, Sample
 
 REACH: Final = 0.25  # m
@@ -86,6 +86,7 @@ class DhdDevice:
         self._references = tuple(map(byref, self._numbers))
         self._latest = Sample(0.0, 0, (0.0,) * 3, (0.0,) * 3)
         self._counts: Counter[str] = Counter()
+        self._repeated = RepeatedNumbers()
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,15 +169,16 @@ class DhdDevice:
         """Do nothing: the device has an absolute zero."""
 
     def read(self) -> Sample:
-        """Return the latest sample; raise ConnectionError if the device does not answer."""
+        """Return the latest sample with new numbers; raise ConnectionError if the device does not answer."""
         library, device = self._library, self._device
         result = self._checked(library.dhdGetPosition(*self._references, device), "gives no position")
         if result == TIMEGUARD:
             return self._latest
         now, position = time.monotonic(), self._vector()
         self._checked(library.dhdGetLinearVelocity(*self._references, device), "gives no velocity")
-        buttons = library.dhdGetButtonMask(device)
-        self._latest = Sample(now, self._latest.sequence + 1, position, self._vector(), buttons)
+        velocity, buttons = self._vector(), library.dhdGetButtonMask(device)
+        if not self._repeated.has(now, position, velocity):
+            self._latest = Sample(now, self._latest.sequence + 1, position, velocity, buttons)
         return self._latest
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
@@ -186,8 +188,8 @@ class DhdDevice:
         return force
 
     def diagnostics(self) -> dict[str, int]:
-        """Return the number of forces beyond the ability of the motors."""
-        return dict(self._counts)
+        """Return the numbers of forces beyond the ability of the motors, and of repeated samples."""
+        return {**self._counts, **self._repeated.counts()}
 
     def maker_figures(self) -> dict[str, float]:
         """Return the limit of force enforced by the library, N; empty without one."""

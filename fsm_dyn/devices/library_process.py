@@ -38,6 +38,7 @@ from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, Device, DeviceSpec
 KEPT: Final = 0.02  # s for which a force is shown without another one
 INTERVAL: Final = 2.5e-4  # s between samples
 PATIENCE: Final = 30.0  # s for the library to open its device
+REPEATED: Final = 0.025  # s of the same numbers in motion: velocities estimated from counts change within some 20 ms
 _COUNTS_EVERY: Final = 1000  # samples between looks at the driver's counts
 _OPEN, _PRIORITY, _FORCE, _CLOSE = b"O", b"P", b"F", b"C"  # to the library process
 _READY, _SAMPLE, _COUNTS, _ERROR, _CLOSED = b"R", b"S", b"D", b"E", b"c"  # from it
@@ -74,6 +75,38 @@ def start(driver: str, options: Mapping[str, Any]) -> int:
     # its end is taken note of, so that nothing of it remains in the table of processes
     threading.Thread(target=process.wait, name="library process", daemon=True).start()
     return ours.detach()
+
+
+class RepeatedNumbers:
+    """Distinguishes repeated numbers of a library from new ones: it gives neither a sequence number nor a time.
+
+    Numbers of a device at rest are equal as well, so that equal ones count as repeated only with a velocity, after
+    ``REPEATED``.
+
+    Attributes
+    ----------
+    count : int
+        Repeated samples.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: tuple[Sequence[float], ...] = ()
+        self._since = 0.0
+        self.count = 0
+
+    def has(self, now: float, position: Sequence[float], velocity: Sequence[float]) -> bool:
+        """Take a sample (m, m/s) at a time (s); return whether it repeats the one before."""
+        numbers = position, velocity
+        if numbers != self._numbers:
+            self._numbers, self._since = numbers, now
+            return False
+        repeated = any(velocity) and now - self._since > REPEATED
+        self.count += repeated
+        return repeated
+
+    def counts(self) -> dict[str, int]:
+        """Return the count by its name in the diagnostics of a driver; empty without any."""
+        return {"samples repeated by the library": self.count} if self.count else {}
 
 
 class LibraryDriver:

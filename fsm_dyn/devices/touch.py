@@ -37,7 +37,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
-from fsm_dyn.devices.library_process import LibraryDriver
+from fsm_dyn.devices.library_process import LibraryDriver, RepeatedNumbers
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
 
 DEVICE: Final = "Default Device"
@@ -130,11 +130,12 @@ class ServoLoop:
     Attributes
     ----------
     latest : Sample
-        Of the last callback.
+        Of the last callback that had new numbers.
     failure : int
         The error at the end of the loop; 0: none.
     counts : dict
         Counts of errors that did not end the loop, and of removed forces, by name.
+    repeated : RepeatedNumbers
     """
 
     def __init__(self, library: Any, device: int, release: float) -> None:
@@ -146,6 +147,7 @@ class ServoLoop:
         self.latest = Sample(0.0, 0, ZERO, ZERO)
         self.failure = 0
         self.counts: dict[str, int] = {}
+        self.repeated = RepeatedNumbers()
         self.callback = Callback(self._run)  # kept as long as the library may call it
 
     def command(self, force: Sequence[float]) -> None:
@@ -167,7 +169,8 @@ class ServoLoop:
         x, y, z = self._position
         u, v, w = self._velocity
         position, velocity = (_MILLI * x, _MILLI * y, _MILLI * z), (_MILLI * u, _MILLI * v, _MILLI * w)
-        self.latest = Sample(now, self.latest.sequence + 1, position, velocity, self._buttons.value)
+        if not self.repeated.has(now, position, velocity):
+            self.latest = Sample(now, self.latest.sequence + 1, position, velocity, self._buttons.value)
         return CONTINUE
 
     def _current_force(self, now: float) -> Sequence[float]:
@@ -280,8 +283,8 @@ class HdDevice:
         return force
 
     def diagnostics(self) -> dict[str, int]:
-        """Return the numbers of errors reported by the library, and of forces removed by the servo loop."""
-        return self._loop.counts if self._loop is not None else {}
+        """Return the numbers of errors of the library, forces removed by the servo loop and repeated samples."""
+        return {**self._loop.counts, **self._loop.repeated.counts()} if self._loop is not None else {}
 
     def maker_figures(self) -> dict[str, float]:
         """Return limits and temperatures as the library gave them when the device was opened; names have the unit."""

@@ -44,6 +44,7 @@ FAULTS: Final[dict[int, str]] = {
     Fault.LAGGED: "the model fell behind the clock",
     Fault.HAND_FORCE_EXCEEDED: "the measured force of the hand exceeded its limit",
     Fault.HAND_FORCE_JUMPED: "the measured force of the hand changed faster than its limit",
+    Fault.DISAGREED: "position and velocity of the device contradict each other",
     Fault.OUTRUN: "the port moved faster than the device may follow",
 }
 EMULATED: Final = "it is emulated by a process of this computer, which had no time for it: the computer is busy"

@@ -1013,6 +1013,7 @@ class Fault(IntEnum):
     HAND_FORCE_EXCEEDED = 10
     HAND_FORCE_JUMPED = 11
     OUTRUN = 12
+    DISAGREED = 13
 
 
 class ReleaseReason(IntEnum):

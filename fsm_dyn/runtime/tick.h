@@ -37,6 +37,7 @@ enum fsm_fault {
     FSM_FAULT_HAND_FORCE_EXCEEDED = 10,
     FSM_FAULT_HAND_FORCE_JUMPED = 11,
     FSM_FAULT_OUTRUN = 12,
+    FSM_FAULT_DISAGREED = 13,
 };
 
 /* Why a device was released (`fsm_tick_counts.release_reason`). */

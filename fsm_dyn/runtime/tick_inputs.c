@@ -6,7 +6,7 @@
 
    A sample is rejected where a number in it is none, its position lies outside the workspace, its velocity beyond the
    limit or the force of the hand beyond its own or that of its rate, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
-   between them, whatever velocity comes with it; a device that shows no force may jump.  The time is that between their
+   between them, or than the velocities of both explain, and where its velocity exceeds that of the displacement; a device that shows no force may jump.  The time is that between their
    arrivals, or by the device's clock where a line held the earlier one up.  A rejected sample counts as none:
    the one taken last stands, and the ticks of a stall go on being counted (`stall_ticks`).  More than `outliers` in
    succession are a fault, which the last of them names. */
@@ -22,6 +22,7 @@ static void note_interval(struct fsm_tick *tick);
 static int64_t examine(const struct fsm_tick *tick);
 static int64_t examine_force(const struct fsm_tick *tick, double time);
 static bool too_fast(const struct fsm_tick *tick, fsm_vector changes, double time);
+static bool disagrees(const struct fsm_tick *tick, double time);
 static bool any_beyond(const struct fsm_tick *tick, fsm_vector changes, double straight, double turning);
 static bool beyond(const struct fsm_tick *tick, fsm_vector changes, int64_t part, int64_t turns, double limit);
 static fsm_vector since_taken(const struct fsm_tick *tick, int64_t from);
@@ -139,7 +140,40 @@ static int64_t examine(const struct fsm_tick *tick)
     if (compared && too_fast(tick, since_taken(tick, 0), time)) {
         return FSM_FAULT_JUMPED;
     }
-    return FSM_FAULT_NONE;
+    return compared && tick->counts->admittance == 0 && disagrees(tick, time) ? FSM_FAULT_DISAGREED : FSM_FAULT_NONE;
+}
+
+#define FSM_PLACE_SLACK    0.001 // m, of a displacement that the velocities do not explain: a step of the sensor, a late sample
+#define FSM_SPEED_SLACK    1.0  // m/s, of a velocity that the displacement does not show: a filter
+#define FSM_TURN_SLACK     10.0 // times these, in rad and rad/s
+#define FSM_UP_TO_VELOCITY 0.02 // s in which a device may reach the largest velocity
+
+/* Whether position and velocity of a sample, a `time` (s) after the one taken last, contradict each other.
+
+   A displacement lies between those by the velocities at its beginning and its end; a speed exceeds neither the one before
+   nor that of the displacement, also where the device strikes a stop.  Both hold up to a slack and an acceleration. */
+static bool disagrees(const struct fsm_tick *tick, double time)
+{
+    fsm_vector changes = tick->changes;
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    int64_t n_d = changes.n;
+    double straight = numbers->velocity_limit * time / FSM_UP_TO_VELOCITY; // gained in the time, m/s
+    double turning = numbers->angular_velocity_limit * time / FSM_UP_TO_VELOCITY;
+    for (int64_t i = 0; i < n_d; i++) {
+        double begin = tick->taken.at[n_d + i] * time, end = tick->device.at[n_d + i] * time;
+        double moved = tick->device.at[i] - tick->taken.at[i];
+        changes.at[i] = moved - fsm_larger(fsm_smaller(begin, end), fsm_smaller(moved, fsm_larger(begin, end)));
+    }
+    if (any_beyond(tick, changes, FSM_PLACE_SLACK + FSM_HALF * straight * time,
+                   FSM_TURN_SLACK * FSM_PLACE_SLACK + FSM_HALF * turning * time)) {
+        return true;
+    }
+    for (int64_t i = 0; i < n_d; i++) {
+        double moved = fabs(tick->device.at[i] - tick->taken.at[i]);
+        double speed = fsm_larger(fabs(tick->taken.at[n_d + i]), time > 0.0 ? moved / time : 0.0);
+        changes.at[i] = fsm_larger(0.0, fabs(tick->device.at[n_d + i]) - speed);
+    }
+    return any_beyond(tick, changes, FSM_SPEED_SLACK + straight, FSM_TURN_SLACK * FSM_SPEED_SLACK + turning);
 }
 
 /* Return the fault that a measured force shows, a `time` (s) after the one taken last; FSM_FAULT_NONE where it can be taken. */

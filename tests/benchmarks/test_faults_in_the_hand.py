@@ -101,14 +101,13 @@ def command(hand, name):
 
 
 BLIND = {"the device hears nothing", "guard and tick process stopped"}  # where only a device's own watchdog is left
-BY_LIBRARY = {"no samples"}  # a library repeats the numbers that it had last, which are a device at rest
 UNHEARD = {"the device hears nothing"}  # behind a library, whose process removes the force for the others
 
 
 def helpless(driver, name, watchdog):
     """Whether nothing is left that could end a force."""
     if driver in LIBRARIES:
-        return name in BY_LIBRARY or (not watchdog and name in UNHEARD)
+        return not watchdog and name in UNHEARD
     return not watchdog and name in BLIND
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import force_dimension, touch
+from fsm_dyn.devices.library_process import RepeatedNumbers
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
@@ -115,6 +117,40 @@ def test_behind_a_library_process_that_stands_still_is_the_watchdog_of_the_contr
         os.kill(own, signal.SIGCONT)
         time.sleep(0.05)
         assert not any(it.state()["force"]), "what had waited is old"
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_numbers_that_a_library_repeats_are_no_samples(libraries, device, name):
+    """The library has lost its device without an error: the force ends, and the fault has a name."""
+    it = device()
+    run = Pressed(name, libraries[name], it)
+    with run.session as session:
+        run.press()
+        it.do("stall")
+        assert run.ends() == "host"
+        until(lambda: session.snapshot()["fault"] == "the device gave no new sample")
+        until(lambda: "samples repeated by the library" in str(session.events()))
+
+
+@pytest.mark.parametrize("step", [10e-6, 55e-6])  # m, of a sensor
+@pytest.mark.parametrize("speed", [0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.3])  # m/s
+def test_a_hand_that_hardly_moves_repeats_nothing(step, speed):
+    """Positions in counts of a sensor, velocities as their differences over 20 ms; held by a hand or by a clamp."""
+    for tremor in (0.0, 30e-6):
+        repeated, window = RepeatedNumbers(), 80
+        counts = [round((speed * 2.5e-4 * k + tremor * math.sin(0.0157 * k)) / step) for k in range(8000)]
+        for k in range(window, len(counts)):
+            velocity = step * (counts[k] - counts[k - window]) / (2.5e-4 * window)
+            assert not repeated.has(2.5e-4 * k, (step * counts[k],), (velocity,))
+
+
+def test_numbers_of_a_device_in_motion_that_stay_are_repeated():
+    repeated = RepeatedNumbers()
+    found = [repeated.has(1e-3 * k, (0.1, 0.2), (0.0, 1e-4)) for k in range(30)]
+    assert found == [False] * 26 + [True] * 4
+    assert repeated.counts() == {"samples repeated by the library": 4}
+    assert not repeated.has(0.03, (0.1, 0.2), (0.0, 2e-4)), "new numbers"
+    assert not any(repeated.has(1e-3 * k, (0.1, 0.2), (0.0, 0.0)) for k in range(31, 1000)), "a device at rest"
 
 
 def test_a_library_process_without_the_others_removes_the_force(libraries, device):

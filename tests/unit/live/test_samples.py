@@ -56,23 +56,58 @@ def test_outliers_are_rejected_and_more_of_them_are_a_fault(pressed, why):
 @pytest.mark.parametrize("device", ["hapkit", "udp", "touch"])
 @pytest.mark.parametrize("what", ["position", "velocity"])
 def test_outliers_of_every_size_push_no_device(held, device, what):
-    """Neither those within the limits, which are taken, nor those that are rejected."""
+    """Neither those that are taken nor those that are rejected; one of them, or three that agree."""
     pressed = Pressed(held("virtual_wall"), device)
     pressed.begin(STIFFNESS)
     continued = pressed.let_go("", gone=True).peak_energy
-    for (size, count), gone in itertools.product(((1e-3, 1), (3e-3, 1), (0.1, 1), (10.0, 3), (1e12, 3)), (True, False)):
+    for size, count, gone in itertools.product((1e-3, 2e-3, 3e-3, 8e-3, 0.1, 2.9, 1e12), (1, 3), (True, False)):
         pressed.begin(STIFFNESS)
         pressed.meter = Meter()
         if gone:
             for handle in pressed.handles:
                 handle.hand_stiffness = handle.hand_damping = 0.0
+        begun = [getattr(handle, what) for handle in pressed.handles]
         for _ in range(count):
-            value = [getattr(handle, what) for handle in pressed.handles]
-            value[-1] -= size  # into the wall
+            value = begun if what == "position" else [getattr(handle, what) for handle in pressed.handles]
+            value = [*value[:-1], value[-1] - size]  # into the wall
             pressed.tick(**{what: value})
         pressed.tick(0 if pressed.controller.phase == FAULT and not gone else 100)  # then the hand swings by itself
         most = (1.2 * continued if gone else 0.0) + 1e-3
         assert pressed.meter.peak_energy <= most, (size, count, gone)
+
+
+@pytest.mark.parametrize(
+    ("position", "velocity", "rejected"),
+    [
+        (0.9e-3, 0.0, 0),  # m beyond the sample before, m/s: a step of a coarse sensor
+        (2.9e-3, 2.0, 0),  # along with a velocity from an impact
+        (2.9e-3, 0.0, 1),
+        (2.9e-3, -2.9, 1),  # the other way
+        (0.0, 0.9, 0),
+        (0.0, 2.9, 1),
+        (2.0e-3, 2.9, 0),
+    ],
+)
+def test_position_and_velocity_of_a_sample_agree(pressed, position, velocity, rejected):
+    """The velocities of two samples explain the displacement between them, and it the velocity."""
+    pressed.begin(STIFFNESS)
+    counts, here = pressed.stepper.tick_data.counts, float(pressed.stepper.tick_data.taken[0])
+    ever = counts[TickCounts.REJECTED_TOTAL]
+    pressed.tick(position=[here + position], velocity=[velocity])
+    assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
+
+
+def test_a_stop_that_a_device_strikes_is_no_contradiction(pressed):
+    """The velocity is reversed within a tick, at any instant of it."""
+    for share in (0.0, 0.3, 1.0):
+        pressed.begin(STIFFNESS)
+        counts, here = pressed.stepper.tick_data.counts, float(pressed.stepper.tick_data.taken[0])
+        ever = counts[TickCounts.REJECTED_TOTAL]
+        for k in range(20):  # up to 2 m/s in as many ticks
+            here += 0.05e-3 * (2 * k + 1)
+            pressed.tick(position=[here], velocity=[0.1 * (k + 1)])
+        pressed.tick(position=[here + 2e-3 * (2.0 * share - 1.0)], velocity=[-2.0])
+        assert counts[TickCounts.REJECTED_TOTAL] == ever
 
 
 def test_the_force_never_follows_a_jump(pressed):
@@ -100,7 +135,9 @@ def test_a_jump_is_measured_by_the_time_between_the_samples_taken(pressed):
             pressed.sequence,
         )
         pressed.tick(9, sequence=sequence)
-        pressed.tick(1, position=[here + part * limit * 0.010], sequence=sequence + 10)
+        pressed.tick(
+            1, position=[here + part * limit * 0.010], velocity=[min(part, 1.0) * limit], sequence=sequence + 10
+        )
         assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
 
 
@@ -109,7 +146,7 @@ def test_by_the_clock_where_ticks_were_late(pressed):
     counts, controller, sequence = pressed.stepper.tick_data.counts, pressed.controller, pressed.sequence + 1
     counts[TickCounts.RELEASE_TIME] = 0
     ever, here = counts[TickCounts.REJECTED_TOTAL], float(pressed.stepper.tick_data.taken[0])
-    controller.take(Sample(0.0, sequence, (here + 0.02,), (0.0,)))
+    controller.take(Sample(0.0, sequence, (here + 0.02,), (2.0,)))
     controller.run_tick(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
     assert counts[TickCounts.REJECTED_TOTAL] == ever
 
@@ -134,7 +171,7 @@ def test_by_the_clock_of_the_device_where_its_line_lagged(pressed, elapsed, disp
     ever = counts[TickCounts.REJECTED_TOTAL]
     controller.tick(Sample(5.0, sequence + 1, (here,), (0.0,), 0b10))
     assert counts[TickCounts.REJECTED_TOTAL] == ever
-    controller.tick(Sample(5.0 + elapsed, sequence + 2, (here + displacement * limit,), (0.0,), 0b10))
+    controller.tick(Sample(5.0 + elapsed, sequence + 2, (here + displacement * limit,), (0.99 * limit,), 0b10))
     assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
 
 
