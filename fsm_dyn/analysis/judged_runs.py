@@ -374,7 +374,7 @@ def _made_together(
     prepared = preparation.of(cases)
     if not prepared.numbers:
         return []
-    simulator, strategy = preparation.simulator, preparation.options.strategy
+    simulator, strategy = preparation.simulator, preparation.options.evaluation
     executable = simulator.take(strategy)
     found: list[tuple[int, Result]] = []
     alone = 0

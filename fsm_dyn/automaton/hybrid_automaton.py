@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -215,10 +215,11 @@ class Automaton:
         """Derive the mode with these contact states in a chart valid at and around a state."""
         name = self.name_of(states)
         with placed(self.mechanism):
-            programs = derive_mode(
-                self.system, tuple(states), self.outgoing_transitions(name), self.samples(states, t, x, c)
-            )
+            programs = self._derived(states, self.outgoing_transitions(name), self.samples(states, t, x, c))
         return DerivedMode(name.name, name.pattern, programs)
+
+    def _derived(self, states: Sequence[int], leaving: Sequence[int], samples: dict[str, Array]) -> ModePrograms:
+        return derive_mode(self.system, tuple(states), leaving, samples)
 
     def samples(
         self, states: Sequence[int], t: float, x: Array, c: Array, *, loops_closed: bool = True
@@ -295,6 +296,19 @@ class Automaton:
             given,
             curve_parameter_solver(self.geometry, self.curve_parameters, given.t, given.context),
         )
+
+
+@dataclass(frozen=True)
+class AutomatonByMultipliers(Automaton):
+    """An automaton whose modes are derived with accelerations and multipliers solved for together."""
+
+    @classmethod
+    def of(cls, automaton: Automaton) -> AutomatonByMultipliers:
+        """Return the automaton of a model without derived modes."""
+        return cls(**{item.name: getattr(automaton, item.name) for item in fields(automaton)} | {"modes": ()})
+
+    def _derived(self, states: Sequence[int], leaving: Sequence[int], samples: dict[str, Array]) -> ModePrograms:
+        return derive_mode(self.system, tuple(states), leaving, samples, together=True)
 
 
 # -- Edges of the mode graph: target modes of each guard of a mode -------------------------------------------

@@ -443,7 +443,7 @@ def embed(
     M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
     f = applied_forces(system, active)
     scale = column_scale(samples["M"][:, :n_u, :n_u])
-    H, partner = force_rows(system, active), _force_samples(system, active, samples, scale)
+    H, partner = force_rows(system, active), force_samples(system, active, samples, scale)
     held = held or eliminate_active_rows(system, active, samples, chart, partner if active.sliding else None)
     factors, numbers = held.factors, held.numbers
 
@@ -513,7 +513,7 @@ def _solve_reduced(
     ``guide``: its values at samples, by which pivots are chosen then; ``diagonal``: that of the unreduced one.
     """
     if guide is not None:
-        return _solve_general(mass, force, guide, [_weight(node) for node in diagonal])
+        return solve_general(mass, force, guide, [_weight(node) for node in diagonal])
     solution, pivots = solve_symmetric(mass, force)
     return solution, _mass_pivots(mass, pivots)
 
@@ -617,7 +617,7 @@ def force_rows(system: UnconstrainedSystem, active: ActiveSet) -> list[list[Node
     return H
 
 
-def _force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array], scale: Array) -> Array:
+def force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array], scale: Array) -> Array:
     """Samples of Gᵀ in scaled speeds."""
     n_u, numbers = scale.shape[1], samples["A"][:, list(active.rows), : scale.shape[1]].copy()
     for row, contact in active.sliding:
@@ -646,7 +646,7 @@ def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factor
     return numbers
 
 
-def _solve_general(
+def solve_general(
     mass: list[list[Node]], force: list[Node], guide: Array, weights: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
     """Solve with a mass matrix made unsymmetric by friction; returns x and the scaled pivots.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fsm_dyn.derive.elimination import Array, Factors, eliminate
 from fsm_dyn.derive.embedding import ActiveSet, EmbeddedMode, applied_forces, force_rows, free_motion_basis
 from fsm_dyn.derive.guards import Guard, contact_guards, transition_guards
+from fsm_dyn.derive.multiplier_form import by_multipliers
 from fsm_dyn.derive.tree_embedding import embed_cheapest
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import functions
@@ -83,6 +84,7 @@ def derive_mode(
     leaving: Sequence[int],
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None = None,
+    together: bool = False,
 ) -> ModePrograms:
     """Derive the programs of the mode with contact codes ``states``.
 
@@ -90,11 +92,12 @@ def derive_mode(
     ----------
     leaving : indices of the user-defined transitions out of this mode samples : the terms at sampled states (leading
     axis), the first the present one; see :func:`embed` chart : the elimination order to use, None to choose it
+    together : whether accelerations and multipliers are solved for together instead of embedding
 
     The programs follow from the arguments alone, whatever was derived from ``system`` before.
     """
     with system.graph.scratch():
-        return _derive_mode(system, states, leaving, samples, chart)
+        return _derive_mode(system, states, leaving, samples, chart, together)
 
 
 def _derive_mode(
@@ -103,9 +106,12 @@ def _derive_mode(
     leaving: Sequence[int],
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None,
+    together: bool,
 ) -> ModePrograms:
     active = ActiveSet.of(system, states)
     embedded = embed_cheapest(system, active, samples, chart)
+    if together:
+        embedded = by_multipliers(system, active, embedded, samples)
     pairs, signs = contact_guards(system, states, embedded)
     pairs += transition_guards(system, leaving)
     u = [system.symbols[name] for name in system.layout.u]

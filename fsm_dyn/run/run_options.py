@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # This module loads neither NumPy nor the runtime: the command line reads the declarations when it starts.
 
 STRATEGIES: Final = ("auto", "compiled", "online")
+FORMULATIONS: Final = ("embedding", "multipliers")
 TIME_STEPPING: Final = "moreau_jean"
 MOST_STEPS: Final = 10_000_000
 REACTIONS: Final = ("raise", "return")
@@ -59,6 +60,9 @@ class RunOptions:
         For ``auto``, after how many evaluations in the run a mode embedded online is derived: by default when they
         have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is
         derived then.
+    formulation : "embedding" or "multipliers"
+        How modes with active rows are solved: by their independent speeds, or by all speeds together with the
+        multipliers, for comparison.  ``multipliers`` derives every mode when it is first reached.
     tolerances : Tolerances or mapping, optional
         Tolerances of zero, and the accuracy of the integration; missing ones are the model's own (``numerics`` in its
         file) or follow from the mechanism's own units.
@@ -102,6 +106,7 @@ class RunOptions:
     derive_after: Allowance = _option(
         None, "Evaluations after which a mode embedded online is derived.", stored=float | dict[str, float] | None
     )
+    formulation: str = _option("embedding", "How active rows are solved: embedding or multipliers.", stored=str)
     tolerances: Tolerances | Mapping[str, float | str] | None = _option(
         None, "What counts as zero, e.g. gap='1 um'; `check` lists them; repeat.", flag="--tolerance",
         metavar="NAME=VALUE", stored=dict[str, float],
@@ -136,6 +141,7 @@ class RunOptions:
 
                 object.__setattr__(self, name, seconds(getattr(self, name), f"'{name}'"))
         strategy = _checked_strategy(self.strategy, self.method, self.derive_after)
+        _check_formulation(self.formulation, strategy, self.derive_after)
         known = all_methods()
         if self.method not in known:
             remedy = did_you_mean(self.method, known)
@@ -150,6 +156,11 @@ class RunOptions:
             given = getattr(self, name)
             if given and not isinstance(given, Mapping):
                 raise InputError(f"'{name}' is not a mapping", found=repr(given)[:80], allowed="values by name")
+
+    @property
+    def evaluation(self) -> str:
+        """The strategy, or the formulation where this is not embedding."""
+        return self.strategy if self.formulation == FORMULATIONS[0] else self.formulation
 
     @cached_property
     def specified(self) -> Mapping[str, float]:
@@ -248,6 +259,20 @@ def _checked_strategy(strategy: str, method: str, derive_after: Allowance) -> st
         )  # fmt: skip
     # time stepping evaluates no mode, so no reached mode has to be derived
     return "auto" if method == TIME_STEPPING and strategy == "compiled" else strategy
+
+
+def _check_formulation(formulation: str, strategy: str, derive_after: Allowance) -> None:
+    """Refuse an unknown formulation, and one that the other options contradict."""
+    if formulation not in FORMULATIONS:
+        raise InputError(
+            f"there is no formulation '{formulation}'", allowed=", ".join(FORMULATIONS),
+            remedy=did_you_mean(formulation, FORMULATIONS),
+        )  # fmt: skip
+    if formulation != FORMULATIONS[0] and (strategy == "online" or derive_after is not None):
+        raise InputError(
+            f"the formulation '{formulation}' derives every mode", found=f"strategy '{strategy}'",
+            remedy="leave out strategy and derive_after",
+        )  # fmt: skip
 
 
 def _method_with(method: str, step: float) -> str:

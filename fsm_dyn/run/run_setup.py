@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from fsm_dyn.automaton.hybrid_automaton import AutomatonByMultipliers
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -66,6 +67,7 @@ class ExecutablePool:
         Parameters
         ----------
         strategy : "compiled", "online" or "auto"
+            Or "multipliers", by a formulation instead of embedding.
         derive_after : float or mapping, optional
             As for :func:`fsm_dyn.simulate`.
         """
@@ -134,6 +136,9 @@ class ExecutablePool:
         home = start.x.copy(), start.context.copy()
         if strategy == "compiled":
             return Executable(self.graph.with_modes(self._modes).automaton, home, known=self._modes)
+        if strategy == "multipliers":
+            known = DerivedModes(MOST_KEPT)
+            return Executable(AutomatonByMultipliers.of(automaton), home, known=known)
         if strategy == "online":
             return OnlineExecutable(automaton, home)
         after = NEVER if derive_after == np.inf else derive_after

@@ -109,7 +109,7 @@ def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]
     -------
     Numbered
     """
-    fixed = 0 if run.options.strategy == "online" else len(run.graph.automaton.modes)
+    fixed = 0 if run.options.evaluation in ("online", "multipliers") else len(run.graph.automaton.modes)
     if before is None or not before.whole:
         pairs = raw.records[:, _CHANGES]
         raw, order = renumbered(raw, fixed)
@@ -323,13 +323,13 @@ class Simulator(RunSetups):
         self, run: RunArguments, options: RunOptions, drive: InputSignals, start: InitialState | Before
     ) -> Trajectory:
         """Run from an initial state, or continue a run."""
-        executable = self.take(options.strategy, options.derive_after)
+        executable = self.take(options.evaluation, options.derive_after)
         try:
             executable.use(self.numerics(run.numbers, run.vector, options.specified))
             raw = self._integrate(executable, run, options, drive, start)
             return self._trajectory(executable, raw, run, drive, start if isinstance(start, Before) else None)
         finally:
-            self.give_back(executable, options.strategy, options.derive_after)
+            self.give_back(executable, options.evaluation, options.derive_after)
 
     def _integrate(
         self,
