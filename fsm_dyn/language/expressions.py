@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import keyword
 import math
 import operator
@@ -167,6 +168,8 @@ def _real(function: Callable[..., float], *arguments: float) -> float:
 #
 # Nothing of a user's text is ever executed.
 
+TABLE_FUNCTION = "interpolate"  # written out when it is read
+MOST_PLACES = 60
 MAX_DEPTH = 200
 MAX_EXPONENT = 64.0
 MAX_INDEX = 999
@@ -370,6 +373,8 @@ class _Converter:
             remedy = f"write {plain}(...)" if plain in FUNCTIONS else ""
             raise self._refusal(node.func, "only the functions of the language can be called", remedy)
         name = node.func.id.removeprefix("_k_")
+        if name == TABLE_FUNCTION:
+            return self._table(node, depth)
         if name not in FUNCTIONS:
             number = self.numbers.get(name)
             if number is not None:
@@ -377,7 +382,7 @@ class _Converter:
             raise ExpressionError(
                 f"unknown function {name!r}",
                 found=self._written(node),
-                allowed=" ".join(sorted(FUNCTIONS)),
+                allowed=" ".join(sorted([*FUNCTIONS, TABLE_FUNCTION])),
                 remedy=_OF_OTHERS.get(name)
                 or did_you_mean(name, FUNCTIONS)
                 or "to multiply, write * before the bracket",
@@ -390,6 +395,30 @@ class _Converter:
         for extra in arguments[2:] if name in ("min", "max") else ():
             call = Call(name, (call, extra))
         return call
+
+    def _table(self, node: ast.Call, depth: int) -> Node:
+        """Return linear interpolation in a table, written out: the first value, and the rise within each interval."""
+        x, *points = (self.convert(argument, depth) for argument in node.args)
+        places, values = points[::2], points[1::2]
+        if len(places) != len(values) or not 2 <= len(places) <= MOST_PLACES:
+            raise self._refusal(
+                node, f"{TABLE_FUNCTION} takes a quantity, then 2 to {MOST_PLACES} places with a value each",
+                f"write {TABLE_FUNCTION}(x, x0, y0, x1, y1, ...)",
+            )  # fmt: skip
+        if not all(map(_is_constant, places)):
+            raise self._refusal(node, f"the places of {TABLE_FUNCTION} are numbers", "the values may be parameters")
+        numbers = [fold(place, FloatAlgebra({})) for place in places]
+        if any(not b > a for a, b in itertools.pairwise(numbers)):
+            raise self._refusal(node, f"the places of {TABLE_FUNCTION} increase", "order the points by their places")
+        terms = [values[0]]
+        for (a, b), (low, high) in zip(itertools.pairwise(places), itertools.pairwise(values), strict=True):
+            width = Binary("-", b, a)
+            within = Call("min", (Call("max", (Binary("-", x, a), Number(0.0, text="0"))), width))
+            terms.append(Binary("/", Binary("*", Binary("-", high, low), within), width))
+        while len(terms) > 1:  # a balanced sum, which is not deep
+            pairs = [terms[k : k + 2] for k in range(0, len(terms), 2)]
+            terms = [Binary("+", *pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        return terms[0]
 
     def _check_arguments(self, node: ast.Call, name: str, arguments: tuple[Node, ...]) -> None:
         least, most = FUNCTIONS[name]
