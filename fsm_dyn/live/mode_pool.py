@@ -271,7 +271,7 @@ class PooledExecutable(OnlineExecutable):
         last = first + len(guards)
         tables.mode_rhs[number], tables.mode_full[number] = chart.rhs, chart.full
         tables.mode_states[number] = states
-        tables.mode_flags[number], tables.mode_group[number] = self._flags(chart), chart.mode
+        tables.mode_flags[number], tables.mode_group[number] = self._flags(chart.programs), chart.mode
         tables.mode_guard_start[number + 1] = last
         tables.guard_event[first:last] = [guard.event for guard in guards]
         tables.guard_contact[first:last] = [guard.subject for guard in guards]

@@ -188,13 +188,18 @@ class ModeChart:
 class ModeColumns:
     """The entries of a mode's chart in the tables, kept from one mode reached to the next.
 
-    ``guards``: event, subject, direction and unit of each; ``states``: of its contacts.
+    ``guards``: event and subject of each; ``measures``: direction and unit of each; ``states``: of its contacts;
+    ``leaving``: its outgoing user-defined transitions.
     """
 
     programs: RunnableMode
-    guards: NDArray[np.float64]
+    guards: NDArray[np.int64]
+    measures: NDArray[np.float64]
     states: NDArray[np.int8]
     enclosure: EnclosureCode | None
+    flags: int
+    name: str
+    leaving: list[int]
 
 
 class Executable:
@@ -248,6 +253,8 @@ class Executable:
         self._fixed = self._tables_of_the_model()
         self._columns: dict[int, ModeColumns] = {}  # by the identity of the programs, which they keep
         self._guard_rows: dict[int, tuple[Guard, tuple[float, ...]]] = {}  # by the identity of the guard
+        self._numbers: dict[tuple[int, ...], int] = {}  # the first chart with these contact states
+        self._numbered = 0  # charts among them
         self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
         self._mode_flags: dict[tuple[tuple[int, ...], bool], int] = {}  # by contact states and whether shares are open
         self.tables = self._build()
@@ -262,6 +269,7 @@ class Executable:
         first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
         if len(first) < len(self.charts):
             self.charts = first
+            self._numbers, self._numbered = {}, 0
             self._columns.clear()
             self._guard_rows.clear()
             self.tables = self._build()
@@ -401,12 +409,15 @@ class Executable:
     def _columns_of(self, programs: RunnableMode) -> ModeColumns:
         known = self._columns.get(id(programs))
         if known is None:
-            rows = [self._guard_row(guard) for guard in programs.guards]
+            rows = np.array([self._guard_row(guard) for guard in programs.guards], np.float64).reshape(-1, 4)
             known = self._columns[id(programs)] = ModeColumns(
                 programs,
-                np.array(rows, np.float64).reshape(len(rows), 4),
+                rows[:, :2].T.astype(np.int64),
+                rows[:, 2:].T.copy(),
                 np.array(programs.states, np.int8),
                 self._enclosure(programs),
+                self._flags(programs),
+                *self._name_and_leaving(programs.states),
             )
         return known
 
@@ -420,15 +431,19 @@ class Executable:
 
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
-        known = [self._name_and_leaving(chart.programs.states) for chart in charts]
-        self.chart_names = tuple(name for name, _ in known)
+        columns = [self._columns_of(chart.programs) for chart in charts]
+        self.chart_names = tuple(column.name for column in columns)
         self.chart_programs = tuple(chart.programs for chart in charts)
-        self._numbers = {chart.programs.states: number for number, chart in reversed(list(enumerate(charts)))}
+        if self._numbered > len(charts):
+            self._numbers, self._numbered = {}, 0
+        for number in range(self._numbered, len(charts)):  # of a mode's charts the first
+            self._numbers.setdefault(charts[number].programs.states, number)
+        self._numbered = len(charts)
         layout = automaton.terms.layout
         transitions = automaton.mechanism.transitions
-        columns = [self._columns_of(chart.programs) for chart in charts]
-        guards = np.concatenate([np.zeros((0, 4)), *(column.guards for column in columns)])
-        counts = [len(column.guards) for column in columns]
+        guards = np.concatenate([np.zeros((2, 0), np.int64), *(column.guards for column in columns)], axis=1)
+        measures = np.concatenate([np.zeros((2, 0)), *(column.measures for column in columns)], axis=1)
+        counts = [column.guards.shape[1] for column in columns]
         n_contacts = len(automaton.contacts)
         sizes = np.zeros(Sizes.COUNT, np.int64)
         sizes[Sizes.N_Q], sizes[Sizes.N_U], sizes[Sizes.N_K] = (
@@ -453,27 +468,29 @@ class Executable:
         for place, size in enclosures.pop("sizes").items():
             sizes[place] = size
         leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
-        for number, (_, leaving) in enumerate(known):
-            leaves[leaving, number] = 1
+        for number, column in enumerate(columns):
+            leaves[column.leaving, number] = 1
         return Tables(
             sizes=sizes,
             **far_tables(self._far, [chart.core for chart in charts], [c.guard_kernels for c in charts], counts),
             **enclosures,
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
-            mode_states=np.array([column.states for column in columns], np.int8).reshape(len(charts), n_contacts),
-            mode_flags=np.array([self._flags(chart) for chart in charts], np.int64),
+            mode_states=np.concatenate([np.zeros(0, np.int8), *(column.states for column in columns)]).reshape(
+                len(charts), n_contacts
+            ),
+            mode_flags=np.array([column.flags for column in columns], np.int64),
             mode_group=np.array([chart.mode for chart in charts], np.int64),
             mode_allowance=np.array([chart.allowance for chart in charts], np.int64),
             mode_guard_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            guard_event=guards[:, 0].astype(np.int64),
-            guard_contact=guards[:, 1].astype(np.int64),
-            guard_direction=guards[:, 2].copy(),
+            guard_event=guards[0],
+            guard_contact=guards[1],
+            guard_direction=measures[0],
             transition_states=self._transition_states(),
             transition_leaves=leaves,
             state_unit=self.numerics.states,
             row_unit=self.numerics.rows,
-            guard_unit=guards[:, 3].copy(),
+            guard_unit=measures[1],
             tolerances=self.numerics.tolerances.as_array(),
             **self._fixed,
         )
@@ -512,18 +529,18 @@ class Executable:
         mass = tb.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
         return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
 
-    def _flags(self, chart: ModeChart) -> int:
-        key = chart.programs.states, bool(chart.programs.indeterminate)
+    def _flags(self, programs: RunnableMode) -> int:
+        key = programs.states, bool(programs.indeterminate)
         if key not in self._mode_flags:
-            self._mode_flags[key] = self._find_flags(chart)
+            self._mode_flags[key] = self._find_flags(programs)
         return self._mode_flags[key]
 
-    def _find_flags(self, chart: ModeChart) -> int:
+    def _find_flags(self, programs: RunnableMode) -> int:
         automaton = self.automaton
         flags = ModeFlag.PROJECTS | ModeFlag.RANKS if any(row.role == "position" for row in automaton.rows) else 0
-        if chart.programs.indeterminate:
+        if programs.indeterminate:
             flags |= ModeFlag.REPEATS
-        for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
+        for contact, code in zip(automaton.contacts, programs.states, strict=True):
             held = code and not contact.contact_law.compliant
             if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
                 flags |= ModeFlag.PROJECTS

@@ -10,6 +10,7 @@ from fsm_dyn.language.loader import load
 HEAD = "fsm_dyn: 1\nparameters: {m: 2 kg, mu: 0.2, r: 20 mm, l: 0.3 m, J: 0.02 kg*m^2}\n"
 GRAVITY = "loads: [{gravity: -9.81 m/s^2*N.y}]\n"
 ROUTES = [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_jean", "step": 1e-4}]
+MORE_ROUTES = [*ROUTES, {"method": "bdf"}, {"method": "rk4", "step": 1e-3}]
 GUIDE = """
 joints: {rail: {prismatic: {child: block, at: O, axis: N.x, friction: mu}}}
 initial: {rail_dot: 3 m/s}
@@ -68,7 +69,7 @@ def run_of(text, until=0.5, **options):
     return fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), until, **options)
 
 
-@pytest.mark.parametrize("options", ROUTES)
+@pytest.mark.parametrize("options", MORE_ROUTES)
 @pytest.mark.parametrize("way", GUIDED)
 def test_a_guide_brakes_its_block(way, options):
     points, body = GUIDED[way]

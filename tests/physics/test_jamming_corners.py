@@ -47,14 +47,23 @@ def test_the_impulse_for_two_metres_a_second():
     assert (normal, tangent) == pytest.approx((1.2, -3.4), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", ["dopri5", "radau"])
+METHODS = {
+    "dopri5": {},
+    "radau": {"method": "radau"},
+    "bdf": {"method": "bdf"},
+    "rk4": {"method": "rk4", "step": 1e-3},
+    "online": {"strategy": "online"},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("s", "first"), [(1, 0), (-1, 0), (1, 2)], ids=["plain", "mirrored", "renumbered"])
 def test_a_brick_on_a_rough_patch(method, s, first, tmp_path):
     """The leading corner is caught, the one behind opens; what slides elsewhere continues."""
     points = POINTS[first:] + POINTS[:first]
     path = tmp_path / "model.yaml"
     path.write_text(BRICK.format(points=", ".join(points), s=s))
-    run = fsm_dyn.simulate(fsm_dyn.compile(path), until=0.2, method=method)
+    run = fsm_dyn.simulate(fsm_dyn.compile(path), until=0.2, **METHODS[method])
     jam = next(x for x in run.transitions if x.impulse)
     lead = f"touch_{points.index('[a/2, -c/2]' if s > 0 else '[-a/2, -c/2]') + 1}"
     normal, tangent = arrest(2.0 - 0.2 * 9.81 * 0.1)

@@ -13,7 +13,14 @@ joints: {j: {revolute: {child: A, at: O, axis: AXIS}}}
 bodies: {b1: {frame: A, center: A_origin, mass: 1 kg, inertia: {xx: 2 kg*m^2, yy: 2 kg*m^2, zz: 2 kg*m^2}}}
 """
 STOP = "contacts: {s: {joint_stop: {coordinate: j, upper: 270 deg}, restitution: 0.5}}\n"
-ROUTES = [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_jean", "step": 1e-4}]
+ROUTES = [
+    {},
+    {"strategy": "online"},
+    {"method": "radau"},
+    {"method": "moreau_jean", "step": 1e-4},
+    {"method": "bdf"},
+    {"method": "rk4", "step": 1e-3},
+]
 
 
 def run_of(text, until, **options):
