@@ -16,6 +16,8 @@ import numpy as np
 
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.compilation import load
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.memory import speed_definitions, with_speeds
@@ -43,6 +45,8 @@ class SpeedChoice:
         Operations of q̇, of u̇, and of both in one program.
     coupling : mapping of (str, str) to float
         How strongly each pair of independent speeds is coupled (:meth:`KaneEquations.coupling`).
+    products : mapping of (str, str) to bool
+        Which pairs of all speeds are multiplied in the unconstrained forces (Coriolis terms, not squares).
     """
 
     title: str
@@ -51,6 +55,7 @@ class SpeedChoice:
     dynamics: Counts
     together: Counts
     coupling: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    products: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
     @property
     def strongest(self) -> float:
@@ -59,7 +64,20 @@ class SpeedChoice:
 
     @property
     def reason(self) -> str:
-        """Why the choice is short or long: pairs of speeds without coupling, or the pair with the strongest."""
+        """Why the choice is short or long: which couplings by inertia and by products of speeds there are."""
+        return "; ".join(filter(None, (self._by_inertia, self._by_products)))
+
+    @property
+    def _by_products(self) -> str:
+        met = [" ".join(pair) for pair, multiplied in self.products.items() if multiplied]
+        if not self.products or len(met) == len(self.products) > 1:
+            return "all products of two speeds occur" if met else ""
+        if not met:
+            return "no product of two speeds occurs"
+        return f"products of speeds: {', '.join(met)}" if len(met) < 4 else f"{len(met)} products of two speeds"
+
+    @property
+    def _by_inertia(self) -> str:
         if not self.coupling:
             return "one independent speed, or none: nothing is coupled"
         free = [" and ".join(pair) for pair, value in self.coupling.items() if value < UNCOUPLED]
@@ -88,7 +106,10 @@ class SpeedAdvice:
 
     def __str__(self) -> str:
         """Return the choices as text, with the definitions of the shortest."""
-        lines = [f"{self.model}, mode '{self.mode}': operations of kinematics, dynamics, both together"]
+        lines = [
+            f"{self.model}, mode '{self.mode}': operations of kinematics, dynamics, both together",
+            "(rules for speeds of bodies: Mitiguy and Kane, 1996)",
+        ]
         for choice in self.choices:
             counts = (choice.kinematics.total, choice.dynamics.total, choice.together.total)
             lines.append("  " + "".join(f"{count:8d}" for count in counts) + f"  {choice.title}: {choice.reason}")
@@ -135,10 +156,35 @@ def advise_speeds(model: str | Mechanism) -> SpeedAdvice:
 
 
 def _counted(mechanism: Mechanism, title: str, speeds: Mapping[str, str], mode: str) -> SpeedChoice:
-    kane = compile_model(mechanism, cache=False).modes[mode].kane_equations
+    graph = compile_model(mechanism, cache=False)
+    kane = graph.modes[mode].kane_equations
     counts, shares, names = kane.counts, kane.coupling(STATES), kane.independent
     coupling = {(names[i], names[j]): float(shares[i, j]) for i, j in itertools.combinations(range(len(names)), 2)}
-    return SpeedChoice(title, speeds, counts.kinematics, counts.dynamics, counts.together, coupling)
+    return SpeedChoice(title, speeds, counts.kinematics, counts.dynamics, counts.together, coupling, _products(graph))
+
+
+def _products(graph: ModeGraph) -> dict[tuple[str, str], bool]:
+    """Return which pairs of speeds are multiplied in the unconstrained forces, by differences at random states."""
+    terms, random = graph.automaton.terms, np.random.default_rng(SEED)
+    layout = terms.layout
+    x = np.zeros((STATES, layout.n_x))
+    x[:, layout.q_slice] = random.uniform(0.2, 1.2, (STATES, len(layout.q)))
+    c = random.uniform(0.3, 1.3, (STATES, layout.n_c))
+    first = layout.u_slice.start
+
+    def force(*speeds: int) -> FloatArray:
+        moved = x.copy()
+        moved[:, [first + k for k in speeds]] = 1.0
+        found: FloatArray = terms.evaluate(0.0, moved, c, {"f": None})["f"]
+        return found
+
+    still, alone = force(), [force(k) for k in range(len(layout.u))]
+    found = {}
+    for i, j in itertools.combinations(range(len(layout.u)), 2):
+        mixed = force(i, j) - alone[i] - alone[j] + still
+        size = np.abs(alone[i]).max() + np.abs(alone[j]).max() + np.abs(still).max()
+        found[layout.u[i], layout.u[j]] = bool(np.abs(mixed).max(initial=0.0) > UNCOUPLED * size)
+    return found
 
 
 # -- candidates of speeds ----------------------------------------------------------------------------------

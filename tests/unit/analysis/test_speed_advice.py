@@ -24,6 +24,18 @@ def test_the_wrist_is_advised_what_the_paper_chooses():
     assert [c.together.total for c in advice.choices[1:]] == sorted(c.together.total for c in advice.choices[1:])
 
 
+def test_absolute_speeds_of_a_pendulum_leave_no_products():
+    """Of a chain the angular velocities against N are shorter than the rates of its joints: only squares are left."""
+    advice = advise_speeds("double_pendulum_with_stop")
+    own, best = advice.choices[0], advice.best
+    assert best.speeds == {"u1": "dot(omega(A), A.z)", "u2": "dot(omega(B), B.z)"}
+    assert (own.products, best.products) == ({("w1", "w2"): True}, {("u1", "u2"): False})
+    assert best.together.total <= 46 < own.together.total
+    assert "no product of two speeds occurs" in best.reason
+    assert "products of speeds: w1 w2" in own.reason
+    assert "Mitiguy and Kane" in str(advice)
+
+
 def test_a_good_choice_is_left_as_it_is():
     advice = advise_speeds("shopping_cart")
     assert advice.best is advice.choices[0]
