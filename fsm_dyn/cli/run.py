@@ -62,6 +62,7 @@ class RunOutputs:
     motion: bool
     save_run: bool = False
     mcap: bool = False
+    gltf: bool = False
     html: Path | None = None
     animation: Path | None = None
     animation_speed: float | None = None
@@ -71,7 +72,16 @@ class RunOutputs:
 
     def with_defaults(self) -> RunOutputs:
         """Return the outputs with defaults: the usual files if only a folder is given, the current folder for files."""
-        if self.csv or self.netcdf or self.figure or self.motion or self.save_run or self.mcap or self.plots:
+        if (
+            self.csv
+            or self.netcdf
+            or self.figure
+            or self.motion
+            or self.save_run
+            or self.mcap
+            or self.gltf
+            or self.plots
+        ):
             return replace(self, folder=self.folder or Path())
         if self.folder is None:
             return self
@@ -92,6 +102,8 @@ def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
         files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
     if outputs.mcap:
         files.append(trajectory.to_mcap(stem.with_suffix(".mcap")))
+    if outputs.gltf:
+        files.append(trajectory.to_gltf(stem.with_suffix(".glb")))
     if outputs.figure or outputs.motion:
         # Matplotlib, for pictures only.
         from fsm_dyn import plot
@@ -449,6 +461,7 @@ def run_command(
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     mcap: Annotated[bool, typer.Option("--mcap", help="Write MCAP for viewers (the extra 'live').")] = False,
+    gltf: Annotated[bool, typer.Option("--gltf", help="Write the animation as glTF, .glb.")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the score, and the states over time.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
     plot: Plots = None,
@@ -463,7 +476,8 @@ def run_command(
 ) -> None:
     """Simulate a model and list the phases or modes it visits, with their causes."""
     outputs = RunOutputs(
-        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, figure=figure, motion=motion, save_run=save_run, html=html,
+        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, gltf=gltf, figure=figure, motion=motion, save_run=save_run,
+        html=html,
         animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,
         full_names=full_names,
     ).with_defaults()  # fmt: skip

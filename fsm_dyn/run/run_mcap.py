@@ -144,7 +144,7 @@ def _scene_messages(rows: Samples, sample: Callable[[FloatArray], Samples]) -> I
     scene = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
     span = float(rows.t[-1] - rows.t[0])
     count = min(max(FEWEST, math.ceil(span / INTERVAL)), MOST)
-    yield from _MovingScene(scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1))).messages()
+    yield from MovingScene(scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1))).messages()
 
 
 def _row_messages(rows: Samples) -> Iterator[_Message]:
@@ -181,7 +181,7 @@ def _transition_messages(one: Transition, name: str) -> Iterator[_Message]:
     yield one.time, "/log", LOG, line
 
 
-class _MovingScene:
+class MovingScene:
     """Outlines, their frames, symbols and loads of a mechanism at some instants."""
 
     def __init__(self, scene: Scene, samples: Samples) -> None:
@@ -202,7 +202,7 @@ class _MovingScene:
         shapes = [self._shape(k, shape, times[0]) for k, shape in enumerate(self.scene.shapes)]
         yield times[0], "/scene", SCENE, {"deletions": [], "entities": shapes}
         paths = [self.placed.point(origin) for _, origin in self.frames]
-        turns = [self._turns(frame) for frame, _ in self.frames]
+        turns = [self.turns(frame) for frame, _ in self.frames]
         loads = self._loads()
         for k, time in enumerate(times):
             frames = zip(self.frames, paths, turns, strict=True)
@@ -215,7 +215,7 @@ class _MovingScene:
                 arrows = [self._arrow(time, name, at[k], force[k]) for name, (at, force) in loads.items()]
                 yield time, "/loads", SCENE, {"deletions": [], "entities": arrows}
 
-    def _turns(self, frame: str) -> FloatArray:
+    def turns(self, frame: str) -> FloatArray:
         """Return the orientation of a frame as quaternions x, y, z, w, shape (n, 4)."""
         if frame == NEWTONIAN:
             return np.tile([0.0, 0.0, 0.0, 1.0], (len(self.samples), 1))
@@ -227,16 +227,21 @@ class _MovingScene:
             "translation": _vector(place), "rotation": dict(zip("xyzw", turn.tolist(), strict=True)),
         }  # fmt: skip
 
-    def _shape(self, number: int, shape: SceneShape, time: float) -> dict[str, Any]:
-        """Return an outline: lines, a sphere for a silhouette or a dot, and its text."""
+    def outline(self, shape: SceneShape) -> FloatArray:
+        """Return the points of an outline in its frame, shape (k, 3), m; planes and endless lines are cut off."""
         points = np.hstack([shape.points, np.zeros((len(shape.points), 3 - shape.points.shape[1]))])
         if shape.plane:
             one, other = self.size * points
-            points = np.array([one + other, other - one, -one - other, one - other])
-        elif shape.endless:
+            return np.array([one + other, other - one, -one - other, one - other])
+        if shape.endless:
             far = FAR * self.size
             points = points * np.minimum(1.0, far / np.maximum(np.linalg.norm(points, axis=1), far))[:, None]
-        fill, edge = self._colours(shape.owner)
+        return points
+
+    def _shape(self, number: int, shape: SceneShape, time: float) -> dict[str, Any]:
+        """Return an outline: lines, a sphere for a silhouette or a dot, and its text."""
+        points = self.outline(shape)
+        fill, edge = self.colours_of(shape.owner)
         found = self._entity(f"{shape.body} {number}", frame_name(shape.frame, shape.origin), time, shape.body)
         if shape.facing or len(points) == 1:
             radius = float(np.linalg.norm(points, axis=1).max()) if shape.facing else 0.01 * self.size
@@ -257,7 +262,7 @@ class _MovingScene:
         """Return a symbol at an instant: a line through its anchors, a dot for a pivot."""
         places = self.anchors[k, list(one.anchors)]
         colour = {"spring": SPRING, "damper": SPRING, "spiral": SPRING, "input": INPUT}.get(one.kind)
-        colour = colour or self._colours(one.owner)[1]
+        colour = colour or self.colours_of(one.owner)[1]
         found = self._entity(f"{one.kind} {one.name} {number}", NEWTONIAN, time, one.name)
         if len(places) == 1:
             size = _vector(np.full(3, 0.02 * self.size))
@@ -294,7 +299,8 @@ class _MovingScene:
             self._per_newton = LONGEST_ARROW * self.size / largest if largest > 0.0 else 0.0
         return self._per_newton
 
-    def _colours(self, owner: str) -> tuple[str, str]:
+    def colours_of(self, owner: str) -> tuple[str, str]:
+        """Return the colours of a body's areas and edges."""
         return self.colours.get(owner, (STEEL, STEEL))
 
     def _line(self, points: FloatArray, kind: int, colour: str) -> dict[str, Any]:

@@ -523,6 +523,31 @@ class Trajectory:
 
         return write_mcap(self.rows, self.transitions, self.sample, Path(path))
 
+    def to_gltf(self, path: str | Path) -> Path:
+        """Write the outlines with their motion as glTF 2.0, a binary file ``.glb``; return the path.
+
+        A node for each frame with outlines, moved by keys 60 times a second; lengths in m, angles by quaternions.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If the run has no drawing.
+        """
+        # drawn for files alone
+        from fsm_dyn.run.run_gltf import write_glb
+
+        return write_glb(self.rows, self.sample, Path(path))
+
 
 # -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
 
