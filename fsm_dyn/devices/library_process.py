@@ -7,6 +7,9 @@ stopped, the last force stays.  So the library runs in a child of the session, b
                   ├─ socket, forces ▶ library process ─ maker's library ▶ device
     watchdog ─────┘         ◀ samples ┘
 
+The session kills a library process that is stopped; after one that was killed another one opens the device and removes
+its force.
+
 The library process shows the last force that arrived, at most ``KEPT`` seconds old, and gives a sample each
 ``INTERVAL``.  The watchdog process sends the zero frame like to any device.  When the last descriptor of the other
 end is closed, by whatever end of the processes, it removes the force and closes the device.
@@ -30,6 +33,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from fsm_dyn.core.errors import InputError
@@ -37,8 +41,10 @@ from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, Device, DeviceSpec
 
 KEPT: Final = 0.02  # s for which a force is shown without another one
 INTERVAL: Final = 2.5e-4  # s between samples
+STOPPED: Final = 0.1  # s after which a stopped library process is killed, as a tick process without ticks
 PATIENCE: Final = 30.0  # s for the library to open its device
 REPEATED: Final = 0.025  # s of the same numbers in motion: velocities estimated from counts change within some 20 ms
+_WATCH_EVERY: Final = 0.02  # s between looks at a library process
 _COUNTS_EVERY: Final = 1000  # samples between looks at the driver's counts
 _OPEN, _PRIORITY, _FORCE, _CLOSE = b"O", b"P", b"F", b"C"  # to the library process
 _READY, _SAMPLE, _COUNTS, _ERROR, _CLOSED = b"R", b"S", b"D", b"E", b"c"  # from it
@@ -66,15 +72,51 @@ def start(driver: str, options: Mapping[str, Any]) -> int:
         Options of the driver, complete.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        words = [str(theirs.fileno()), driver, json.dumps(options)]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "fsm_dyn.devices.library_process", *words],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
-    # its end is taken note of, so that nothing of it remains in the table of processes
-    threading.Thread(target=process.wait, name="library process", daemon=True).start()
+    process = _process(driver, options, theirs.fileno())
+    watch = threading.Thread(
+        target=_watch, args=(process, theirs, driver, options), name="library process", daemon=True
+    )  # fmt: skip
+    watch.start()
     return ours.detach()
+
+
+def _process(driver: str, options: Mapping[str, Any], line: int = -1) -> subprocess.Popen[bytes]:
+    """Start a process with a library: for the descriptor of a socket, or to remove the force of its device."""
+    words = [str(line), driver, json.dumps(options)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "fsm_dyn.devices.library_process", *words],
+        pass_fds=[line] if line >= 0 else [], stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+
+
+def _watch(process: subprocess.Popen[bytes], line: socket.socket, driver: str, options: Mapping[str, Any]) -> None:
+    """Wait for the end of a library process; kill a stopped one, and remove the force that a killed one has left.
+
+    Parameters
+    ----------
+    process : subprocess.Popen
+    line : socket.socket
+        Its end of the socket, closed with it so that the other end notices.
+    driver, options
+        As of :func:`start`.
+    """
+    stopped = 0
+    while process.poll() is None:
+        time.sleep(_WATCH_EVERY)
+        stopped = stopped + 1 if _is_stopped(process.pid) else 0
+        if stopped > STOPPED / _WATCH_EVERY:
+            process.kill()
+    line.close()
+    if process.returncode < 0:  # by a signal
+        _process(driver, options).wait()
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped, by a signal or by a debugger."""
+    with contextlib.suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        return stat.rpartition(")")[2].split()[0] in "Tt"
+    return False
 
 
 class RepeatedNumbers:
@@ -370,10 +412,16 @@ def _error_data(error: Exception) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run a library process; arguments: descriptor of the socket, driver, its options as JSON."""
+    """Run a library process; arguments: descriptor of the socket or -1, driver, its options as JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: the socket shows the end
-    line = socket.socket(fileno=int(sys.argv[1]))
-    serve(line, driver_class(sys.argv[2])(json.loads(sys.argv[3])))
+    line, device = int(sys.argv[1]), driver_class(sys.argv[2])(json.loads(sys.argv[3]))
+    if line >= 0:
+        serve(socket.socket(fileno=line), device)
+        return
+    try:
+        device.open()  # with a force of zero
+    finally:
+        device.close()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ person.
 
 During a run on Linux the library is in a separate process (:mod:`fsm_dyn.devices.library_process`), so that the force
 ends when the tick process stands still.  A servo loop without a force from a tick for ``release`` removes the force, as
-long as its process runs. No watchdog of the device is documented, so this process, stopped or killed, has no
-safeguard, and forces are limited to a fifth.
+long as its process runs.  No watchdog of the device is documented: behind this process, stopped or killed, is the
+session alone, and forces are limited to a fifth.
 
 Options
 -------

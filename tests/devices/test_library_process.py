@@ -108,15 +108,25 @@ def test_the_force_of_a_tick_process_that_stands_still_or_is_gone_ends(libraries
 def test_behind_a_library_process_that_stands_still_is_the_watchdog_of_the_controller(libraries, device):
     it = device()
     run = Pressed("force_dimension", libraries["force_dimension"], it)
-    with run.session as session:
+    with run.session:
         run.press()
         own = library_process(libraries["force_dimension"])
         os.kill(own, signal.SIGSTOP)
         assert run.ends() == "watchdog"
-        until(lambda: session.snapshot()["fault"] == "the device gave no new sample")
-        os.kill(own, signal.SIGCONT)
-        time.sleep(0.05)
-        assert not any(it.state()["force"]), "what had waited is old"
+        until(lambda: library_process(libraries["force_dimension"]) is None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL])
+def test_after_a_stopped_or_killed_library_process_another_one_removes_the_force(libraries, device, number):
+    """Of a device without a watchdog; nothing is left of either."""
+    it = device(has_watchdog=False)
+    run = Pressed("touch", libraries["touch"], it)
+    with run.session as session:
+        run.press()
+        os.kill(library_process(libraries["touch"]), number)
+        assert run.ends() == "host"
+        until(lambda: session.report()["fault"] == "the driver raised an exception")
+    until(lambda: library_process(libraries["touch"]) is None)
 
 
 @pytest.mark.parametrize("name", SOURCES)
