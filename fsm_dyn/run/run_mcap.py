@@ -228,7 +228,7 @@ class MovingScene:
         }  # fmt: skip
 
     def outline(self, shape: SceneShape) -> FloatArray:
-        """Return the points of an outline in its frame, shape (k, 3), m; planes and endless lines are cut off."""
+        """Return the points of an outline in its frame, shape (k, 3), m; planes and lines without ends are cut off."""
         points = np.hstack([shape.points, np.zeros((len(shape.points), 3 - shape.points.shape[1]))])
         if shape.plane:
             one, other = self.size * points
