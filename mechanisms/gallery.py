@@ -26,7 +26,7 @@ from fsm_dyn.language import models
 WORKERS = 2
 DPI = 100
 LEAST_DRAWN = 0.004  # of a picture's points that are not white
-MOST_BYTES = 40_000  # of a picture or a graph
+MOST_BYTES = 45_000  # of a picture or a graph
 SCORE_DPI = 76
 SCORE_COLOURS = 48
 

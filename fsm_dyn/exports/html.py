@@ -77,7 +77,7 @@ def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict
         "sources": encoder.quantities.sources,
         "endings": {code: [outcome.name, outcome.sentence] for code, outcome in OUTCOMES.items()},
         "period": PERIOD,
-        "further": page_modes(run.automaton) if embeds_online(run.automaton) else None,
+        "further": page_modes(run.automaton, encoder.words) if embeds_online(run.automaton) else None,
     }  # fmt: skip
     return data, model.module
 
@@ -117,7 +117,7 @@ def _payload(
         "kind": "model", "number": 1, **payload,
         "forces": [],  # they take partial velocities, which are not in the page
         "pushes": [],  # they take the texts of loads
-        "guards": [guard_texts(run.automaton, guards[codes]) for codes in states],
+        "guards": [guard_texts(run.automaton, guards[codes], encoder.words) for codes in states],
         "port": ports[0]["name"] if ports else "",
         "speed": 1.0,
         "schedule": not own_ports if any(mechanism.inputs.values()) else None,

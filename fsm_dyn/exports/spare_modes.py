@@ -18,6 +18,7 @@ from fsm_dyn.run import online as oc
 from fsm_dyn.run.online import online_enclosure
 from fsm_dyn.run.tables import guard_enclosures
 from fsm_dyn.run.tolerances import Numerics
+from fsm_dyn.run.words import Words
 from fsm_dyn.runtime.abi import ArenaTop, ContactState, GuardQuantity, ModeFlag, OnlineLimits, OnlinePlace, Sizes
 from fsm_dyn.runtime.layouts import Online, Tables
 
@@ -168,11 +169,11 @@ def most_guards(automaton: Automaton, tables: Tables) -> int:
     return max(listed, int(tables.sizes[Sizes.MAX_GUARDS]))
 
 
-def page_modes(automaton: Automaton) -> dict[str, Any]:
+def page_modes(automaton: Automaton, words: Words) -> dict[str, Any]:
     """Return how a page calls further modes and their guards: by contact and state, last those of all transitions."""
 
     def entry(guard: Guard) -> dict[str, Any]:
-        return {"open": _open_contacts(automaton, guard), **guard_texts(automaton, [guard])[0]}
+        return {"open": _open_contacts(automaton, guard), **guard_texts(automaton, [guard], words)[0]}
 
     return {
         "guards": [[[entry(guard) for guard in state] for state in states] for states in guards_by_state(automaton)],

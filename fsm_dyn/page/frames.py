@@ -23,11 +23,13 @@ from fsm_dyn.page.ports import PortHandles
 from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.page.scene_drawing import Picture, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
+from fsm_dyn.run.causes import guard_sentence
 from fsm_dyn.run.contact_forces import ContactLocation, Forces
 from fsm_dyn.run.input_pushes import InputPushes
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN
+from fsm_dyn.run.words import Words, words_at
 from fsm_dyn.runtime.abi import Event
 
 # -- Quantities of a run for charts: names, units, values at an instant --------------------------------------
@@ -213,9 +215,18 @@ def _state_names(automaton: Automaton, states: Sequence[int]) -> dict[str, str]:
     return {contact.name: contact.states[code] for contact, code in zip(automaton.contacts, states, strict=True)}
 
 
-def guard_texts(automaton: Automaton, guards: Sequence[Guard]) -> list[dict[str, str]]:
-    """Return text and event of every guard of a mode."""
-    return [{"text": guard.text, "event": _event_text(automaton, guard)} for guard in guards]
+def guard_texts(automaton: Automaton, guards: Sequence[Guard], words: Words) -> list[dict[str, str]]:
+    """Return text, event, and the event as a sentence, of every guard of a mode."""
+    return [
+        {"text": guard.text, "event": _event_text(automaton, guard), "words": _guard_words(automaton, guard, words)}
+        for guard in guards
+    ]
+
+
+def _guard_words(automaton: Automaton, guard: Guard, words: Words) -> str:
+    if guard.event is Event.TRANSITION:
+        return _event_text(automaton, guard)
+    return guard_sentence(words, automaton, guard.event, guard.subject)
 
 
 def _event_text(automaton: Automaton, guard: Guard) -> str:
@@ -265,6 +276,7 @@ class FrameEncoder:
         self.graph = graph
         self._outgoing: Outgoing = {}
         self.evaluator = RowEvaluator(graph, columns)
+        self.words = words_at(graph.automaton, x, c)
         self.picture = Picture.of(graph, self.evaluator, x, c, travel)
         self.forces = Forces(self.evaluator, self.picture.scene, self.picture.flat, x, c)
         self.pushes = InputPushes(self.picture.scene, graph.automaton.mechanism, self.evaluator.layout.w, graph.values)
@@ -316,7 +328,8 @@ class FrameEncoder:
 
     def guards(self) -> list[list[dict[str, str]]]:
         """Return the lists of guards that frames refer to by their numbers."""
-        return [guard_texts(self.evaluator.automaton, reader.mode.guards) for reader in self.evaluator.readers]
+        automaton = self.evaluator.automaton
+        return [guard_texts(automaton, reader.mode.guards, self.words) for reader in self.evaluator.readers]
 
     def frame(
         self,

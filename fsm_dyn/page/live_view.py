@@ -35,9 +35,11 @@ from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
 from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
+from fsm_dyn.run.causes import GuardWords
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
 from fsm_dyn.run.transitions import Transition
+from fsm_dyn.run.words import Words
 from fsm_dyn.runtime.abi import Event
 
 # -- Run parameters: parameters, free inputs and initial mode of a live run, set from its page ---------------
@@ -199,11 +201,11 @@ MAX_NEW: Final = 40  # entries per call, latest first; earlier ones are only cou
 class EventLog:
     """Log of a session; call :meth:`new_entries` before the session's ring buffers overflow.
 
-    ``labels`` are the names of modes for display. A handover is logged but counts as no visit.
+    ``labels`` are the names of modes for display, ``words`` those of contacts. A handover is logged but is no visit.
     """
 
-    def __init__(self, session: LiveSession, labels: Labels) -> None:
-        self._session = session
+    def __init__(self, session: LiveSession, labels: Labels, words: Words) -> None:
+        self._session, self._words = session, words
         self._labels = labels
         self._asked = 0
         self.entries: deque[dict[str, Any]] = deque(maxlen=KEPT)
@@ -228,7 +230,8 @@ class EventLog:
                 self.crossings[source, target] += 1
             if i < len(records) - MAX_NEW:
                 continue
-            news.append(entry(first + i, transition_of(automaton, names, found, states, i, self._labels)))
+            item = transition_of(automaton, names, found, states, i, self._labels)
+            news.append({**entry(first + i, item), "words": GuardWords(self._words, automaton).cause(item)})
         self.entries.extend(news)
         return news
 
@@ -431,7 +434,7 @@ class LiveView:
         """Make the readers of the run's rows and its parameters."""
         self.evaluator, self.port_handles = self.encoder.evaluator, cast(PortHandles, self.encoder.port_handles)
         self.run_parameters = RunParameters(self.graph, self.session, parameters, self.schedule)
-        self.event_log = EventLog(self.session, self.graph.automaton.labels)
+        self.event_log = EventLog(self.session, self.graph.automaton.labels, self.encoder.words)
         self.impact_sounds = ImpactSounds(self.session, self.graph.automaton)
         self.speed = 1.0
         self.port = by.mapping.port or self.port_handles.handles[0].port.name

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.transitions import REASONS, Transition, guard_name
 from fsm_dyn.run.words import ENGAGED, OPEN, STICK, Words, plain, slides, state_word
@@ -62,6 +63,66 @@ class Happening:
     contacts: tuple[int, ...]
     transitions: tuple[int, ...]
     end: float
+
+
+def sentence_of(words: Words, contact: int, verb: str) -> str:
+    """Return an act of a contact as a sentence: "bolt meets striker"."""
+    sentence = words.sentence(contact)
+    if verb == "meets" and sentence.object.endswith("stop"):
+        verb = "reaches"
+    return f"{sentence.subject} {verb} {sentence.object}"
+
+
+_GUARD_VERBS: Final[Mapping[Event, str]] = {
+    Event.CLOSES: "meets", Event.OPENS: "leaves", Event.SLIDES: "slips on", Event.STICKS: "grips",
+    Event.LEAVES: "slides off",
+}  # fmt: skip
+
+
+def guard_sentence(words: Words, automaton: Automaton, event: Event, contact: int, impact: bool = False) -> str:
+    """Return the event of a contact's guard as a sentence.
+
+    Parameters
+    ----------
+    words : Words
+    automaton : Automaton
+    event : Event
+        Of a contact, not of a user-defined transition.
+    contact : int
+        Its number.
+    impact : bool
+        Whether it had an impulse.
+    """
+    law = automaton.contacts[contact].contact_law
+    verb = law.verb(event) if event in law.verbs else "strikes" if impact else _GUARD_VERBS[event]
+    return sentence_of(words, contact, verb)
+
+
+class GuardWords:
+    """Sentences about transitions of a live run, from the guards that fired.
+
+    Parameters
+    ----------
+    words : Words
+    automaton : Automaton
+    """
+
+    def __init__(self, words: Words, automaton: Automaton) -> None:
+        self._words, self._automaton = words, automaton
+        contacts = range(len(automaton.contacts))
+        self._events = {
+            guard_name(automaton, event, number): (event, number) for event in _GUARD_VERBS for number in contacts
+        }
+
+    def cause(self, item: Transition) -> str:
+        """Return the first fired guard of a contact as a sentence; without one the cause of the transition."""
+        known = next((self._events[name] for name, *_ in item.fired if name in self._events), None)
+        if known is None:
+            return item.cause
+        event, contact = known
+        impulse = item.impulse.get(self._automaton.contacts[contact].name)
+        impact = impulse is not None and bool(np.atleast_1d(impulse)[0] != 0.0)
+        return guard_sentence(self._words, self._automaton, event, contact, impact)
 
 
 class Sentences:
@@ -146,11 +207,7 @@ class Sentences:
             return ""
         if act.verb == "passes to":
             return f"contact passes to {self.words.feature(act.contact)}"
-        sentence = self.words.sentence(act.contact)
-        verb = act.verb
-        if verb == "meets" and sentence.object.endswith("stop"):
-            verb = "reaches"
-        return f"{sentence.subject} {verb} {sentence.object}"
+        return sentence_of(self.words, act.contact, act.verb)
 
     # -- One transition ----------------------------------------------------------------------------------------
 

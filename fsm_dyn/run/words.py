@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language import expressions
 from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
@@ -285,6 +287,33 @@ class Words:
 def plain(name: str) -> str:
     """Return a name as words."""
     return name.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class _Start:
+    """Instead of the rows of a run its first state: enough for words."""
+
+    model: _Start | None
+    automaton: Automaton
+    contacts: Sequence[ContactInfo]
+    x: FloatArray
+    context: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def words_at(automaton: Automaton, x: FloatArray, context: FloatArray) -> Words:
+    """Return the words of a model of which there is no run yet.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    x, context : ndarrays, shapes (n_x,) and (n_c,)
+        A state and its context, SI.
+    """
+    model = _Start(None, automaton, automaton.contacts, x[None], context[None])
+    return Words(cast(Samples, replace(model, model=model)))
 
 
 # -- States of the entries in the modes of a run -------------------------------------------------------------

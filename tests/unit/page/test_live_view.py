@@ -300,6 +300,8 @@ def test_frames_of_a_dragged_cart(view):
     assert frame[width - 5 - 9 + 4] == pytest.approx(1.0)  # held
     assert cart.event_log.visits["sticking"] >= 1
     assert cart.event_log.entries[0]["cause"] == "caster_axis sticks (slip velocity zero)"
+    assert cart.event_log.entries[0]["words"] == "caster grips its axis"
+    assert "caster slips on its axis" in {item["words"] for guards in cart.encoder.guards() for item in guards}
 
 
 def test_a_mode_is_read_in_a_chart_that_is_good_there(view):

@@ -123,7 +123,7 @@ export class EventLog {
       el("summary", {},
         el("span", { class: "when", text: item.t.toFixed(item.t < 100 ? 4 : 3) }),
         el("span", { class: "what" }, this.chip(item.source), ...(item.handover ? [] : ["→", this.chip(item.target)])),
-        el("span", { class: "cause", text: item.cause })));
+        el("span", { class: "cause", text: item.words ?? item.cause, title: item.cause })));
     if (this.about.playback) details.querySelector("summary").addEventListener("click", () => this.playback.go(this.playback.when[item.number]));
     // details are made when the entry is first opened
     details.addEventListener("toggle", () => this.fill(details, item), { once: true });

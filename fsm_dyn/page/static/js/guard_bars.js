@@ -32,10 +32,10 @@ export class GuardBars {
 
   made(frame) {
     const guards = this.lists[frame.list] ?? [];
-    const twice = (name) => guards.filter((guard) => guard.event === name).length > 1;
-    return guards.map(({ text, event }, i) => {
+    const twice = (name) => guards.filter((guard) => guard.words === name).length > 1;
+    return guards.map(({ text, event, words }, i) => {
       const bar = el("span", { class: "fill" }), value = el("span", { class: "value" }), soon = el("span", { class: "soon" });
-      const element = el("div", { class: "guard-bar", title: `${event}: ${text}` }, el("span", { class: "what", text: twice(event) ? `${event}: ${text}` : event }), el("span", { class: "trough" }, bar), value, soon);
+      const element = el("div", { class: "guard-bar", title: `${event}: ${text}` }, el("span", { class: "what", text: twice(words) ? `${words}: ${text}` : words }), el("span", { class: "trough" }, bar), value, soon);
       return { element, bar, value, soon, key: `${frame.list} ${i}` };
     });
   }
