@@ -1,4 +1,4 @@
-"""Motion of a run in one figure: snapshots with their modes; its outcome; a thumbnail."""
+"""Motion of a run in one figure: snapshots with their visits; its outcome; a thumbnail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene
-from fsm_dyn.plot.scene_projection import PATH_POINTS, View, project, representative_times, trajectory_scene
+from fsm_dyn.plot.scene_projection import (
+    PATH_POINTS,
+    View,
+    project,
+    representative_times,
+    trajectory_scene,
+    visit_colours,
+)
 from fsm_dyn.plot.style import mode_legend
 from fsm_dyn.run.run_timeline import place_scene
 from fsm_dyn.run.scene import Scene
@@ -54,7 +61,7 @@ def motion(
     instants : int
         Number of snapshots, including begin and end of the run.
     ax : Axes, optional
-        Axes to draw in, without heading and names of modes, and never in several rows; returned.
+        Axes to draw in, without heading and names of visits, and never in several rows; returned.
 
     Returns
     -------
@@ -68,7 +75,7 @@ def motion(
     """
     scene = scene or trajectory_scene(trajectory)
     view = project(trajectory, scene, np.linspace(trajectory.t[0], trajectory.t[-1], instants))
-    colours = palette.mode_colours(trajectory.model.labels)
+    colours = visit_colours(trajectory)
     boxes = np.array([view.box(i) for i in range(instants)])
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)
     extent = boxes[:, 1].max(axis=0) - boxes[:, 0].min(axis=0)
@@ -91,7 +98,7 @@ def motion(
             share = 1.0 if axis is not None else 0.3 + 0.7 * i / max(instants - 1, 1)
             draw_scene(axes, view, i, offset=offsets[i], share=share)
         _label_times(axes, view, boxes, offsets, axis, colours)
-        _finish(axes, trajectory, colours, set(view.modes) if ax is None else None)
+        _finish(axes, trajectory, colours, set(view.visits) if ax is None else None)
     return _with_missing(_picture(axes), scene) if ax is None else ax
 
 
@@ -107,7 +114,7 @@ def snapshot(trajectory: Trajectory, time: float) -> Figure:
     """Draw the mechanism at one time of a run, s, with the paths of its bodies."""
     scene = trajectory_scene(trajectory)
     view = project(trajectory, scene, np.array([time]))
-    colours = palette.mode_colours(trajectory.model.labels)
+    colours = visit_colours(trajectory)
     low, high = view.box(0)
     with style.settings():
         axes = _canvas(low, high)
@@ -116,7 +123,7 @@ def snapshot(trajectory: Trajectory, time: float) -> Figure:
         draw_scene(axes, view, 0)
         axes.set_xlabel("m")
         axes.set_ylabel("m")
-        _finish(axes, trajectory, colours, set(view.modes))
+        _finish(axes, trajectory, colours, set(view.visits))
     return _picture(axes)
 
 
@@ -174,7 +181,7 @@ def _picture(axes: Axes) -> Figure:
 def _label_times(
     axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None, colours: dict[str, str]
 ) -> None:
-    """Write the times, on the modes' colours, on the axis of snapshots side by side, or next to superposed ones."""
+    """Write the times, on the colours of the visits, on the axis of snapshots side by side, or next to superposed ones."""
     names = [f"{time:.3g} s" for time in view.times]
     # evenly spaced: the axis is time, though bodies may be off their mark
     centres = boxes.mean(axis=(0, 1)) + offsets
@@ -187,10 +194,10 @@ def _label_times(
     else:
         axes.set_xlabel("m")
         axes.set_ylabel("m")
-        _label_instants(axes, names, boxes, [colours[mode] for mode in view.modes])
+        _label_instants(axes, names, boxes, [colours[mode] for mode in view.visits])
         return
     labels = axes.get_xticklabels() if axis == 0 else axes.get_yticklabels()
-    for label, mode in zip(labels, view.modes, strict=True):
+    for label, mode in zip(labels, view.visits, strict=True):
         label.set_bbox(style.chip(colours[mode]))
 
 
@@ -221,7 +228,7 @@ def _label_instants(axes: Axes, names: list[str], boxes: FloatArray, colours: li
 
 
 def _finish(axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: set[str] | None) -> None:
-    """Draw a grid, and a heading with the names of these modes, for the only axes of a picture."""
+    """Draw a grid, and a heading with the names of these visits, for the only axes of a picture."""
     axes.tick_params(length=3)
     axes.set_axisbelow(True)
     axes.grid(color="#EEEEEE", lw=0.7)
@@ -267,7 +274,7 @@ def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
     columns = _columns(count, high - low)
     rows = math.ceil(count / columns)
     width, height = _frame(columns, rows, high - low)
-    colours = palette.mode_colours(trajectory.model.labels)
+    colours = visit_colours(trajectory)
     with style.settings():
         tall = rows * (height + _GAP) + _HEAD
         picture = style.new_figure(_GRID_WIDTH, tall)
@@ -280,7 +287,7 @@ def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
             axes.set_ylim(low[1], high[1])
             axes.set_axis_off()
             draw_scene(axes, view, i)
-            axes.set_title(f"{view.times[i]:.3g} s", fontsize=8.5, pad=3.0, bbox=style.chip(colours[view.modes[i]]))
+            axes.set_title(f"{view.times[i]:.3g} s", fontsize=8.5, pad=3.0, bbox=style.chip(colours[view.visits[i]]))
         y = 1.0 - 0.25 / tall
         picture.text(0.15 / _GRID_WIDTH, y, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
         begin = 0.4 + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0
@@ -289,7 +296,7 @@ def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
 
 
 def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:
-    return {name: float(view.modes.count(name)) for name in colours if name in view.modes}
+    return {name: float(view.visits.count(name)) for name in colours if name in view.visits}
 
 
 def _columns(count: int, size: FloatArray) -> int:
@@ -305,14 +312,14 @@ def _frame(columns: int, rows: int, size: FloatArray) -> tuple[float, float]:
 
 # -- Thumbnail of a run --------------------------------------------------------------------------------------
 #
-# Thumbnail of a run: snapshots of the mechanism, coloured by mode, each with its time and mode.
+# Thumbnail of a run: snapshots of the mechanism, each with its time and visit.
 
 WIDTH, HEIGHT = 3.6, 2.4  # inches
 _OVERLAID = 7
 _APART = (2, 3, 4, 6)
 _SMALLER = 0.55  # than the largest they could be, if there are more of them
 _MARGIN = 0.05  # of the larger side
-_BAND = 0.27  # inches above a snapshot, for its time and mode
+_BAND = 0.27  # inches above a snapshot, for its time and visit
 _SIZE = 5.5  # points
 _THIN = 0.6  # of the lines of a large picture
 
@@ -348,7 +355,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     middle, half = 0.5 * (low + high), (0.5 + _MARGIN) * _cell(high - low, columns, rows)
     lines = list(_headings(view, columns * rows == 1, WIDTH / columns))
-    colours = palette.mode_colours(trajectory.model.labels)
+    colours = visit_colours(trajectory)
     count = len(view.times)
     with style.settings():
         picture = style.new_figure(WIDTH, HEIGHT)
@@ -361,7 +368,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
                 picture.text(
                     left + 0.5 / columns, top - (0.04 + 0.11 * number) / HEIGHT, text,
                     fontsize=_SIZE, ha="center", va="top", color=palette.INK,
-                    bbox=style.chip(colours[view.modes[k]]) if number and columns * rows > 1 else None,
+                    bbox=style.chip(colours[view.visits[k]]) if number and columns * rows > 1 else None,
                 )  # fmt: skip
             axes.set_axis_off()
             axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
@@ -380,41 +387,38 @@ def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatAr
     """Return the times, s, of snapshots side by side: the first, and those most different from the ones before.
 
     Two snapshots differ by the displacement between them, relative to the largest of the run; by one more if their
-    modes differ, and by the share of time that the run spends in the mode of the later one.
+    visits differ in name, and by the share of time that the run spends in those of the name of the later one.
     """
     bounded = [shape for shape in scene.shapes if shape.bounded]
-    if len(set(trajectory.labels)) == 1 or not (bounded or scene.anchors):
+    if len(trajectory.visits) == 1 or not (bounded or scene.anchors):
         return representative_times(trajectory, scene, count)
-    ends = np.array([trajectory.t[0], *(one.time for one in trajectory.transitions), trajectory.t[-1]])
-    middles = 0.5 * (ends[1:] + ends[:-1])[np.diff(ends) > 0.0]  # of every stay in a mode
+    middles = [0.5 * (visit.begin + visit.end) for visit in trajectory.visits]
     times = np.union1d(representative_times(trajectory, scene, PATH_POINTS), middles)
     samples = trajectory.sample(times)
     placed = place_scene(scene, samples)
     outlines = np.concatenate([*[placed.outline(shape) for shape in bounded], placed.anchors()], axis=1)
-    modes = np.array(samples.labels)
+    names = np.array([trajectory.visits.at(time).name for time in times.tolist()])
     duration = np.gradient(times)
-    share = {mode: float(duration[modes == mode].sum() / duration.sum()) for mode in set(samples.labels)}
-    shares = np.array([share[mode] for mode in samples.labels])
+    share = {name: float(duration[names == name].sum() / duration.sum()) for name in names.tolist()}
+    shares = np.array([share[name] for name in names.tolist()])
     largest = max(float(np.linalg.norm(np.ptp(outlines, axis=0), axis=-1).max()), 1e-300)
     chosen, apart = [0], np.full(len(times), np.inf)
     while len(chosen) < count:
         moved = np.linalg.norm(outlines - outlines[chosen[-1]], axis=-1).max(axis=1) / largest
-        apart = np.minimum(apart, moved + (1.0 + shares) * (modes != modes[chosen[-1]]))
+        apart = np.minimum(apart, moved + (1.0 + shares) * (names != names[chosen[-1]]))
         chosen.append(int(apart.argmax()))
     return times[sorted(chosen)]
 
 
 def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, str]]:
-    """Yield the time and the mode of each snapshot, or of all superposed ones, no wider than a cell (inches)."""
+    """Yield the time and the visit of each snapshot, or of all superposed ones, no wider than a cell (inches)."""
     room = width - 0.16
     if overlaid:
-        modes = ", ".join(dict.fromkeys(view.modes))
-        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(modes, room, _SIZE)
+        names = ", ".join(dict.fromkeys(view.visits))
+        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(names, room, _SIZE)
         return
-    for time, mode in zip(view.times, view.modes, strict=True):
-        entry = mode.partition(": ")[0]  # of features in contact: they are longer than most cells
-        fits = style.text_width(mode, _SIZE) <= 72.0 * room
-        yield f"{time:.3g} s", mode if fits else style.fitted(entry, room, _SIZE, abridged)
+    for time, name in zip(view.times, view.visits, strict=True):
+        yield f"{time:.3g} s", style.fitted(name, room, _SIZE, abridged)
 
 
 def _boxes(view: View) -> FloatArray:

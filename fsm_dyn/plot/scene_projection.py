@@ -43,8 +43,8 @@ class View:
     scene : Scene
     times : ndarray, shape (n,)
         s
-    modes : tuple of str
-        Labels of the modes.
+    visits : tuple of str
+        Names of the visits: phases, or short names of modes.
     flat : ndarray, shape (2, 3)
         The projection.
     shapes : list of ndarray, shape (n, k, 2)
@@ -68,7 +68,7 @@ class View:
 
     scene: Scene
     times: FloatArray
-    modes: tuple[str, ...]
+    visits: tuple[str, ...]
     flat: FloatArray
     shapes: list[FloatArray]
     anchors: FloatArray
@@ -168,7 +168,7 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     return View(
         scene=scene,
         times=samples.t,
-        modes=samples.labels,
+        visits=tuple(trajectory.visits.at(time).name for time in samples.t.tolist()),
         flat=flat,
         shapes=outlines,
         anchors=placed.anchors() @ flat.T,
@@ -178,6 +178,11 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
         open_contacts=_open_contacts(trajectory, samples),
         pushes=_pushes(trajectory, placed, samples, flat),
     )
+
+
+def visit_colours(trajectory: Trajectory) -> dict[str, str]:
+    """Return the colours of the visits of a run by their names."""
+    return {name: fill.colour for name, fill in trajectory.visits.fills.items()}
 
 
 _INPUT_STATES = 100  # of a run, for the largest value

@@ -162,8 +162,8 @@ def test_what_is_not_drawn_is_listed_below_a_figure():
 def test_dry_friction_at_a_pivot_has_a_shoe_that_tells_whether_it_sticks():
     run = fsm_dyn.simulate(fsm_dyn.compile("shopping_cart"), until=3.3)
     view = with_force_arrows(run, project(run, trajectory_scene(run), np.linspace(0.0, 3.3, 12)))
-    assert view.sticking[:, 0].tolist() == [mode == "sticking" for mode in view.modes]
-    assert {*view.modes} == {"sticking", "rolling"}
+    assert view.sticking[:, 0].tolist() == [name == "caster stuck" for name in view.visits]
+    assert {*view.visits} == {"caster stuck", "caster trails"}
     (pivot,) = (symbol for symbol in view.scene.symbols if symbol.kind == "pivot")
     np.testing.assert_allclose(view.brakes[:, 0], view.anchors[:, pivot.anchors[0]], atol=1e-9)
 
