@@ -181,7 +181,7 @@ def _picture(axes: Axes) -> Figure:
 def _label_times(
     axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None, colours: dict[str, str]
 ) -> None:
-    """Write the times, on the colours of the visits, on the axis of snapshots side by side, or next to superposed ones."""
+    """Write the times, in colours of visits, on the axis of snapshots side by side, or next to superposed ones."""
     names = [f"{time:.3g} s" for time in view.times]
     # evenly spaced: the axis is time, though bodies may be off their mark
     centres = boxes.mean(axis=(0, 1)) + offsets
