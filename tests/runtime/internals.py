@@ -152,7 +152,7 @@ class Internals:
 
 def _passed(kind, value):
     if isinstance(value, np.ndarray):
-        return kind.view.of(value) if hasattr(kind, "view") else value.ctypes.data
+        return kind.view.of(value) if hasattr(kind, "view") else value.ctypes.data_as(kind)
     if isinstance(value, Structure) and kind is c_void_p:
         return ctypes.addressof(value)
     return value

@@ -33,10 +33,10 @@ class Stopped(NamedTuple):
 
 
 @cache
-def stopped(model, steps):
+def stopped(model, steps, strategy=""):
     """A run that made so many turns; its arrays lie apart, so that a sanitizer sees what goes beyond one of them."""
     graph = compile_model(model)
-    executable = Simulator(graph).take(MODELS[model])
+    executable = Simulator(graph).take(strategy or MODELS[model])
     layout, start = graph.automaton.terms.layout, executable.home
     drive = assemble_inputs(list(layout.w), len(layout.p), {}, [])
     tables = executable.tables
