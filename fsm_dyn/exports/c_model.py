@@ -240,9 +240,12 @@ def header(run: ExportedRun) -> str:
 
 
 def _note(run: ExportedRun, kind: str, name: str, value: Sequence[float]) -> str:
-    """Return a comment with the unit of a name and its value at the start, empty for modes and contacts."""
-    if kind in ("mode", "contact"):
+    """Return a comment with the unit of a name and its value at the start; of a contact its codes; empty for modes."""
+    if kind == "mode":
         return ""
+    if kind == "contact":
+        states = next(contact.states for contact in run.automaton.contacts if contact.name == name)
+        return f" // {', '.join(f'{code} {state}' for code, state in enumerate(states) if state)}"
     whole = name.partition("[")[0]
     known = run.units
     unit = known.get(name, known.get(whole, ""))

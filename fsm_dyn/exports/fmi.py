@@ -559,12 +559,40 @@ def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> 
     }
     if version == 2:
         files["modelDescription.xml"] = model_description_2(run, variables, token, compiled)
+        files["documentation/index.html"] = _documentation(run, variables)
         files["documentation/LICENSE"] = sources["LICENSE"]
     else:
         files["modelDescription.xml"] = model_description_3(run, variables, token)
+        files["documentation/index.html"] = _documentation(run, variables)
         files["sources/buildDescription.xml"] = build_description(prefix, compiled)
         files["documentation/licenses/LICENSE"] = sources["LICENSE"]
     return files
+
+
+def _documentation(run: ExportedRun, variables: Sequence[Variable]) -> bytes:
+    """Return the page of a unit: what it is, its variables with units, and its modes."""
+    mechanism = run.automaton.mechanism
+    page = Element("html", lang="en")
+    head = SubElement(page, "head")
+    SubElement(head, "meta", charset="utf-8")
+    SubElement(head, "title").text = mechanism.name
+    body = SubElement(page, "body")
+    SubElement(body, "h1").text = mechanism.name
+    for words in filter(None, (mechanism.summary, mechanism.source)):
+        SubElement(body, "p").text = " ".join(words.split())
+    shown = [variable for variable in variables if variable.role not in ("derivative", "indicator")]
+    rows = [(v.name, v.causality, v.unit, "" if v.start is None else f"{v.start:g}", v.description) for v in shown]
+    modes = [(str(number), name) for number, name in enumerate(["other", *run.names["mode"]])]
+    for headings, lines in ((("variable", "causality", "unit", "start", "meaning"), rows), (("code", "mode"), modes)):
+        table = SubElement(body, "table")
+        for tag, cells in (("th", headings), *(("td", line) for line in lines)):
+            row = SubElement(table, "tr")
+            for cell in cells:
+                SubElement(row, tag).text = cell
+    SubElement(body, "p").text = "Made by fsm_dyn; lengths, times and all else in SI units."
+    indent(page)
+    content: bytes = tostring(page, encoding="utf-8", method="html")
+    return b"<!DOCTYPE html>\n" + content + b"\n"
 
 
 def _own_source(run: ExportedRun, token: str) -> bytes:

@@ -1,5 +1,7 @@
 """All forces and states as outputs of exports: the values of the run, and reals in place of enumerations."""
 
+from xml.etree.ElementTree import fromstring
+
 import numpy as np
 import pytest
 from fmpy.validation import validate_fmu
@@ -81,6 +83,12 @@ def test_a_unit_has_states_forces_and_codes_as_reals(sled, tmp_path, monkeypatch
     assert not validate_fmu(str(path))
     it, known, description = instance(path, tmp_path / "unit")
     variables = {v.name: v for v in description.modelVariables}
+    page = fromstring(
+        (tmp_path / "unit" / "documentation" / "index.html").read_text().replace('charset="utf-8">', "/>")
+    )
+    rows = [[cell.text or "" for cell in row] for row in page.iter("tr")]
+    assert ["x", "output", "m", "", "coordinate"] in rows
+    assert ["0", "other"] in rows
     real = {2: "Real", 3: "Float64"}[version]
     for name in ("x", "x_dot", "mode", "contact.floor", "contact_floor_normal", "pin_box_B_force_x"):
         assert (variables[name].type, variables[name].causality) == (real, "output"), name
@@ -96,6 +104,13 @@ def test_a_unit_has_states_forces_and_codes_as_reals(sled, tmp_path, monkeypatch
     assert list(changes) == pytest.approx([3.0, 5.0, 0.0])
     it.terminate()
     it.freeInstance()
+
+
+def test_the_header_names_the_codes_of_contacts(sled, tmp_path):
+    fsm_dyn.export(sled, tmp_path, listed_modes=True)
+    text = (tmp_path / "sled.h").read_text()
+    assert "sled_contact_floor = 0, // 0 open, 1 stick, 2 slide" in text
+    assert "sled_contact_wall = 1, // 0 open, 1 compressed" in text
 
 
 def test_a_choice_that_does_not_exist_is_refused(sled, tmp_path):
