@@ -163,7 +163,7 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
                 mechanism.initial.where,
                 remedy="give another mode or other values under initial",
             )
-        automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
+        automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context, first=True))
     return automaton
 
 
@@ -180,7 +180,7 @@ def _modes(
     """Yield the modes with these contact states, derived for a state and context, in their order."""
     workers = min(jobs, len(wanted))
     if workers < 2:
-        yield from (automaton.derive(states, 0.0, *home) for states in wanted)
+        yield from (automaton.derive(states, 0.0, *home, first=True) for states in wanted)
     else:
         # multiprocessing is slow to import
         from fsm_dyn.core.processes import in_processes
@@ -197,7 +197,7 @@ def _begin(given: tuple[bytes, tuple[Array, Array]]) -> tuple[Automaton, tuple[A
 def _derived(shared: tuple[Automaton, tuple[Array, Array]], states: Sequence[int]) -> DerivedMode:
     automaton, home = shared
     with gc_paused():
-        return automaton.derive(states, 0.0, *home)
+        return automaton.derive(states, 0.0, *home, first=True)
 
 
 def _check_count(mechanism: Mechanism) -> None:

@@ -14,7 +14,7 @@ from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet, closed_place
 from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode
-from fsm_dyn.derive.mode_programs import ModePrograms, derive_mode
+from fsm_dyn.derive.mode_programs import ModePrograms, chart_with, derive_mode
 from fsm_dyn.derive.unconstrained_system import (
     FOLLOWS,
     ContactInfo,
@@ -211,15 +211,29 @@ class Automaton:
             if item.source in ("*", name.name, name.pattern)
         ]
 
-    def derive(self, states: Sequence[int], t: float, x: Array, c: Array) -> DerivedMode:
-        """Derive the mode with these contact states in a chart valid at and around a state."""
+    def derive(self, states: Sequence[int], t: float, x: Array, c: Array, first: bool = False) -> DerivedMode:
+        """Derive the mode with these contact states in a chart valid at and around a state.
+
+        The ``first`` chart has the independent speeds that the model names for the mode.
+        """
         name = self.name_of(states)
         with placed(self.mechanism):
-            programs = self._derived(states, self.outgoing_transitions(name), self.samples(states, t, x, c))
+            samples = self.samples(states, t, x, c)
+            wanted = self.mechanism.modes[name.pattern] if first and name.pattern in self.mechanism.modes else None
+            chart = None
+            if wanted is not None and wanted.independent:
+                chart = chart_with(self.system, states, samples, wanted.independent, wanted.where)
+            programs = self._derived(states, self.outgoing_transitions(name), samples, chart)
         return DerivedMode(name.name, name.pattern, programs)
 
-    def _derived(self, states: Sequence[int], leaving: Sequence[int], samples: dict[str, Array]) -> ModePrograms:
-        return derive_mode(self.system, tuple(states), leaving, samples)
+    def _derived(
+        self,
+        states: Sequence[int],
+        leaving: Sequence[int],
+        samples: dict[str, Array],
+        chart: Sequence[tuple[int, int]] | None,
+    ) -> ModePrograms:
+        return derive_mode(self.system, tuple(states), leaving, samples, chart)
 
     def samples(
         self, states: Sequence[int], t: float, x: Array, c: Array, *, loops_closed: bool = True
@@ -307,8 +321,14 @@ class AutomatonByMultipliers(Automaton):
         """Return the automaton of a model without derived modes."""
         return cls(**{item.name: getattr(automaton, item.name) for item in fields(automaton)} | {"modes": ()})
 
-    def _derived(self, states: Sequence[int], leaving: Sequence[int], samples: dict[str, Array]) -> ModePrograms:
-        return derive_mode(self.system, tuple(states), leaving, samples, together=True)
+    def _derived(
+        self,
+        states: Sequence[int],
+        leaving: Sequence[int],
+        samples: dict[str, Array],
+        chart: Sequence[tuple[int, int]] | None,
+    ) -> ModePrograms:
+        return derive_mode(self.system, tuple(states), leaving, samples, chart, together=True)
 
 
 # -- Edges of the mode graph: target modes of each guard of a mode -------------------------------------------

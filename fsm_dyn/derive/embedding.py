@@ -543,8 +543,12 @@ def eliminate_active_rows(
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None,
     partner: Array | None = None,
+    free: Sequence[int] = (),
 ) -> EliminatedRows:
-    """Eliminate the active rows, in the order of ``chart`` or in one chosen from the samples; see :func:`embed`."""
+    """Eliminate the active rows, in the order of ``chart`` or in one chosen from the samples; see :func:`embed`.
+
+    The speeds ``free`` are not solved for.
+    """
     n_u = system.n_speeds
     A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
     M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
@@ -556,7 +560,8 @@ def eliminate_active_rows(
     order = None if chart is None else [(local[row], column) for row, column in chart]
     closed = len(samples["A"]) == 1  # a state on its rows; off them no row is redundant
     kept = independent_rows(numbers[0], size[0], REDUNDANT) if closed and order is None else None
-    factors = eliminate(A, numbers, range(n_u), order, partner, kept)
+    columns = [j for j in range(n_u) if j not in free]
+    factors = eliminate(A, numbers, columns, order, partner, kept)
     pivots = _scaled_pivots(system, A, M, factors, size[0] if closed else None) + _still_redundant(M, factors, size[0])
     return EliminatedRows(factors, numbers, pivots)
 

@@ -10,8 +10,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.errors import Location, ModelError, did_you_mean
 from fsm_dyn.derive.elimination import Array, Factors, eliminate
-from fsm_dyn.derive.embedding import ActiveSet, EmbeddedMode, applied_forces, force_rows, free_motion_basis
+from fsm_dyn.derive.embedding import (
+    ActiveSet,
+    EmbeddedMode,
+    applied_forces,
+    eliminate_active_rows,
+    force_rows,
+    free_motion_basis,
+)
 from fsm_dyn.derive.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.derive.multiplier_form import by_multipliers
 from fsm_dyn.derive.tree_embedding import embed_cheapest
@@ -98,6 +106,52 @@ def derive_mode(
     """
     with system.graph.scratch():
         return _derive_mode(system, states, leaving, samples, chart, together)
+
+
+def chart_with(
+    system: UnconstrainedSystem,
+    states: Sequence[int],
+    samples: dict[str, Array],
+    independent: Sequence[str],
+    where: Location,
+) -> tuple[tuple[int, int], ...]:
+    """Return the elimination order of a mode with some speeds independent.
+
+    Parameters
+    ----------
+    system : UnconstrainedSystem
+    states : sequence of int
+        Contact state codes.
+    samples : dict of ndarray, shape (samples, ...)
+        The terms at states near the start, that first; see :func:`fsm_dyn.derive.embedding.embed`.
+    independent : sequence of str
+        Names of speeds.
+    where : Location
+        Of the mode, for errors.
+
+    Raises
+    ------
+    ModelError
+        One is no speed, or the rows cannot be solved for the other speeds at the start.
+    """
+    known = system.layout.u
+    for name in independent:
+        if name not in known:
+            raise ModelError(f"{name!r} is no speed", where, found=name, allowed=", ".join(known),
+                             remedy=did_you_mean(name, known))  # fmt: skip
+    active = ActiveSet.of(system, states)
+    with system.graph.scratch():
+        most = eliminate_active_rows(system, active, samples, None).factors.pivots
+        free = [known.index(name) for name in independent]
+        found = eliminate_active_rows(system, active, samples, None, free=free).factors.pivots
+    if len(found) < len(most):
+        others = ", ".join(name for name in known if name not in independent)
+        raise ModelError(
+            f"the rows of the mode cannot be solved for {others or 'no speed'} at the start",
+            where, found=f"independent: [{', '.join(independent)}]",
+            remedy=f"name at most {len(known) - len(most)} speeds, of which the others follow",
+        )  # fmt: skip
+    return tuple((active.rows[row], column) for row, column in found)
 
 
 def _derive_mode(

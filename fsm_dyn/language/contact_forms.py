@@ -411,10 +411,14 @@ def _modes(tree: Tree) -> Modes:
                 allowed="{contact: state, ...}",
                 remedy=did_you_mean(word, ["only_listed"]),
             )
-        states: dict[str, str] = {
-            name(contact): name(state) for contact, state in as_section(value, "a mode", _LINES["a mode"]).items()
-        }
-        found[new_key(word)] = ModePattern(word, states, word.where)
+        states: dict[str, str] = {}
+        independent: tuple[str, ...] = ()
+        for contact, state in as_section(value, "a mode", _LINES["a mode"]).items():
+            if contact == "independent":
+                independent = tuple(name(speed) for speed in as_items(state, "speeds"))
+            else:
+                states[name(contact)] = name(state)
+        found[new_key(word)] = ModePattern(word, states, word.where, independent)
     if only_listed and not found:
         word = next(word for word in as_section(tree, "modes", _LINES["modes"]) if word == "only_listed")
         raise ModelError("`only_listed` without a list of modes", word.where, remedy="list the modes")
@@ -521,7 +525,11 @@ MODES: Final = leaf(
     {
         "type": "object",
         "properties": {"only_listed": {"type": "boolean"}},
-        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"independent": {"type": "array", "items": {"type": "string"}}},
+            "additionalProperties": {"type": "string"},
+        },
     },
     "states by contact, by name", line=_LINES["modes"],
 )  # fmt: skip

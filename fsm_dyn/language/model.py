@@ -192,11 +192,15 @@ class Body(NamedEntry):
 
 @dataclass(frozen=True, slots=True)
 class ModePattern:
-    """A name for a pattern of contact states; a contact not mentioned may be in any state."""
+    """A name for a pattern of contact states; a contact not mentioned may be in any state.
+
+    ``independent`` are speeds to be independent in the first chart of its modes, as far as they are named.
+    """
 
     name: str
     states: Mapping[str, str]
     where: Location = NOWHERE
+    independent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,7 +352,7 @@ class Executable:
 
     def derived(self, codes: tuple[int, ...]) -> DerivedMode:
         """Return the mode with these contact states, derived if need be."""
-        return self.known.get(codes, lambda: self.automaton.derive(codes, 0.0, *self.home))
+        return self.known.get(codes, lambda: self.automaton.derive(codes, 0.0, *self.home, first=True))
 
     def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
         """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""

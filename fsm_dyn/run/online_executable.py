@@ -238,7 +238,7 @@ def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Arra
     if indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c)):
         return None
     try:
-        programs = automaton.derive(states, 0.0, x, c).programs
+        programs = automaton.derive(states, 0.0, x, c, first=True).programs
     except ModelError:
         return None
     listed = list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states)))
