@@ -44,6 +44,7 @@ INTERVAL: Final = 2.5e-4  # s between samples
 STOPPED: Final = 0.1  # s after which a stopped library process is killed, as a tick process without ticks
 PATIENCE: Final = 30.0  # s for the library to open its device
 REPEATED: Final = 0.025  # s of the same numbers in motion: velocities estimated from counts change within some 20 ms
+AT_REST: Final = 1e-9  # m/s, left by rounding
 _WATCH_EVERY: Final = 0.02  # s between looks at a library process
 _COUNTS_EVERY: Final = 1000  # samples between looks at the driver's counts
 _OPEN, _PRIORITY, _FORCE, _CLOSE = b"O", b"P", b"F", b"C"  # to the library process
@@ -142,7 +143,7 @@ class RepeatedNumbers:
         if numbers != self._numbers:
             self._numbers, self._since = numbers, now
             return False
-        repeated = any(velocity) and now - self._since > REPEATED
+        repeated = now - self._since > REPEATED and any(abs(rate) > AT_REST for rate in velocity)
         self.count += repeated
         return repeated
 

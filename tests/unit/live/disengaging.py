@@ -18,8 +18,13 @@ PRESSED = 600  # ticks until the hand presses the wall at rest
 RELEASE = 0.012  # s
 WATCHED = 400  # ticks observed after the release
 BUTTONS = 0b10  # the dead man's is 1, the clutch 0
-# axes, kg, N s/m, N: the last exerts only a fraction of the hand's force
-DEVICES = {"hapkit": (1, 0.05, 0.2, 5.0), "udp": (2, 0.2, 0.5, 5.0), "touch": (2, 0.1, 0.5, 0.66)}
+# axes, kg, N s/m, N: the last two exert a fifth of their force; inverse3 and force_dimension are as udp
+DEVICES = {
+    "hapkit": (1, 0.05, 0.2, 5.0),
+    "udp": (2, 0.2, 0.5, 5.0),
+    "pantograph": (2, 0.1, 0.5, 1.6),
+    "touch": (2, 0.1, 0.5, 0.66),
+}
 COMMANDS = {
     "pause": {"do": "pause"},
     "reset": {"do": "reset"},

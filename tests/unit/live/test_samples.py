@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.driver_tools import VelocityFilter
 from fsm_dyn.devices.emulators.emulated_device import Meter
 from fsm_dyn.devices.gamepad import Driver as Gamepad
 from fsm_dyn.devices.hapkit import Driver as Hapkit
 from fsm_dyn.devices.inverse3 import Driver as Inverse3
 from fsm_dyn.devices.udp import Driver as Udp
 from fsm_dyn.live.controller import FAULT, RUNNING, RunController
-from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.device_map import Limits, device_map_for
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.launch import effective_limits
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import Fault, TickCounts
-from tests.unit.live.disengaging import RELEASE, Pressed
+from tests.unit.live.disengaging import DEVICES, RELEASE, Pressed
 
 OUTLIERS = Limits().outliers
 STIFFNESS = 1000.0
@@ -53,7 +55,7 @@ def test_outliers_are_rejected_and_more_of_them_are_a_fault(pressed, why):
     assert np.isfinite(tick.now).all()
 
 
-@pytest.mark.parametrize("device", ["hapkit", "udp", "touch"])
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("what", ["position", "velocity"])
 def test_outliers_of_every_size_push_no_device(held, device, what):
     """Neither those that are taken nor those that are rejected; one of them, or three that agree."""
@@ -95,6 +97,20 @@ def test_position_and_velocity_of_a_sample_agree(pressed, position, velocity, re
     ever = counts[TickCounts.REJECTED_TOTAL]
     pressed.tick(position=[here + position], velocity=[velocity])
     assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
+
+
+@pytest.mark.parametrize("bandwidth", [30.0, 200.0])  # Hz, of pantograph and datagrams, and of hapkit
+@pytest.mark.parametrize(("amplitude", "frequency"), [(0.05, 5.0), (0.03, 10.0), (0.02, 15.0)])  # m, Hz: up to 1.9 m/s
+def test_a_velocity_that_lags_by_its_filter_is_no_contradiction(held, bandwidth, amplitude, frequency):
+    graph = held("virtual_wall")
+    stepper = LiveStepper(graph, 1, mapping=device_map_for(graph, "", 1))
+    controller, estimate = RunController(stepper, lambda event: None), VelocityFilter(1, bandwidth)
+    for k in range(400):
+        place = amplitude * (1.0 - math.cos(2.0 * math.pi * frequency * 1e-3 * k))
+        counted = (1e-4 * round(place / 1e-4),)
+        controller.tick(Sample(1e-3 * k, k + 1, counted, estimate.take(1e-3 * k, counted)))
+    assert stepper.tick_data.counts[TickCounts.REJECTED_TOTAL] == 0
+    assert controller.phase == RUNNING
 
 
 def test_a_stop_that_a_device_strikes_is_no_contradiction(pressed):
