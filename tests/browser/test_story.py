@@ -3,6 +3,7 @@
 import pytest
 
 import fsm_dyn
+from fsm_dyn.page import widget
 from fsm_dyn.page.report import write_report
 from tests.browser.test_widths import CLEAN, OUTSIDE, OVERLAPS, SPILLED
 
@@ -184,3 +185,28 @@ def test_the_editor_shows_errors_as_one_types_and_saves(viewed, tmp_path):
     page.expect("#editor-name").to_have_text("saved")
     assert path.read_text(encoding="utf-8") == text
     assert page.complaints == []
+
+
+RENDER = """async (source) => {
+    const { default: widget } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+    const known = { page: "<p>first</p>", error: "", values: { m: 2 },
+                    sliders: [{ name: "e", value: 0.8, low: 0, high: 1.6, unit: "" }] };
+    const heard = {};
+    const model = { get: (name) => known[name], set: (name, value) => { known[name] = value; }, save_changes: () => {},
+                    on: (event, act) => { heard[event] = act; } };
+    widget.render({ model, el: document.body });
+    const slider = document.querySelector("input[type=range]");
+    slider.value = 0.4;
+    slider.dispatchEvent(new Event("change"));
+    known.page = "<p>second</p>";
+    heard["change:page"]();
+    return [known.values, document.querySelector("iframe").srcdoc];
+}"""
+
+
+def test_a_slider_of_the_notebook_widget_sends_its_value_and_shows_the_page_that_follows(new_page):
+    page = new_page("about:blank").open()
+    values, shown = page.evaluate(RENDER, widget._SCRIPT)
+    assert values["m"] == 2
+    assert values["e"] == pytest.approx(0.4, abs=0.01)
+    assert shown == "<p>second</p>"
