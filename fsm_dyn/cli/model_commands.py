@@ -217,12 +217,12 @@ def check_command(
 
 def _doubts_of_start(graph: ModeGraph) -> list[str]:
     """Return how deep shapes begin in one another, or behind a segment."""
+    if not graph.automaton.mechanism.shapes:
+        return []
     # Only the run-time half of the package, for a run of no duration.
     from fsm_dyn.core.errors import FsmDynError, StartWarning
     from fsm_dyn.run.simulate import simulate
 
-    if not graph.automaton.mechanism.shapes:
-        return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StartWarning)  # told here
         try:
