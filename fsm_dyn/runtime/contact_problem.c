@@ -314,13 +314,19 @@ FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *are
                                              .solution = fsm_arena_vector(arena, size)};
     fsm_vector scale = bilateral.scale, row_scale = bilateral.row_scale;
     fsm_column_scales(terms, scale);
+    double largest = 0.0;
     for (int64_t k = 0; k < m; k++) {
         double square = 0.0;
         for (int64_t e = terms->row_begin.at[held.at[k]]; e < terms->row_begin.at[held.at[k] + 1]; e++) {
             int64_t i = terms->row_columns.at[e];
             square += fsm_square(AT(terms->A, held.at[k], i) * scale.at[i]);
         }
-        row_scale.at[k] = square > 0.0 ? 1.0 / sqrt(square) : 1.0;
+        row_scale.at[k] = square;
+        largest = fsm_larger(largest, square);
+    }
+    for (int64_t k = 0; k < m; k++) { // a row of rounding is none
+        double square = row_scale.at[k];
+        row_scale.at[k] = square > fsm_square(FSM_HOLDS_NOTHING) * largest ? 1.0 / sqrt(square) : 1.0;
     }
     fsm_matrix system = fsm_arena_matrix(arena, size, size);
     for (int64_t i = 0; i < n_u; i++) {

@@ -127,6 +127,7 @@ struct fsm_candidate_log {
     int64_t count;      // candidates entered, also those that found no room
 };
 
+#define FSM_HOLDS_NOTHING 1e-13 // a row this much smaller than the largest holds nothing
 #define FSM_HIDDEN 1e-12 // a row whose response is this part of its free response is held by the other rows
 
 /* ---- the resolution of an event ---- */

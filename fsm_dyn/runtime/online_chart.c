@@ -91,8 +91,6 @@ FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_
    orthogonalisation (QR); dependent speeds by a pivoted QR of the columns, of rows held and rows of forces at once,
    because both are divided by; their order by complete pivoting (docs/theory.md, "Online embedding"). */
 
-#define FSM_HOLDS_NOTHING 1e-13 // a row this much smaller than the largest holds nothing
-
 static void sort_rest(int64_t *chart, int64_t columns, int64_t first, int64_t last);
 
 /* List the rows that a mode holds, constraints first, and mark the normals of sliding contacts. */

@@ -35,6 +35,16 @@ FSM_LOCAL double fsm_part_of_row(const struct fsm_online_mode *o, int64_t row)
     return fsm_smaller(sqrt(total) / whole, 1.0);
 }
 
+/* Whether a row is smaller than the largest one held by so much that it holds nothing: what is left of it is rounding. */
+static bool holds_nothing(const struct fsm_online_mode *o, int64_t row)
+{
+    double largest = 0.0;
+    for (int64_t k = 0; k < o->chart.at[FSM_ONLINE_ACTIVE]; k++) {
+        largest = fsm_larger(largest, weighted_norm(o, o->chart.at[FSM_ONLINE_LISTS + k]));
+    }
+    return weighted_norm(o, row) <= fsm_square(FSM_HOLDS_NOTHING) * largest;
+}
+
 /* Return the smallest scaled pivot of the rows, `least` at most; 0 where a row left out holds something now. */
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
 {
@@ -66,7 +76,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
         }
     }
     for (int64_t k = rank; k < chart[FSM_ONLINE_ACTIVE]; k++) {
-        int64_t row = at_A + chart[FSM_ONLINE_LISTS + k] * U;
+        int64_t left_out = chart[FSM_ONLINE_LISTS + k], row = at_A + left_out * U;
         double rest = 0.0;
         for (int64_t j = rank; j < U; j++) {
             double left = w[row + chart[columns + j]];
@@ -76,7 +86,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
             inertia = w[at_M + chart[columns + j] * (U + 1)];
             rest += left * left / (inertia > 0.0 ? inertia : 1.0);
         }
-        if (rest > o->limits->redundancy * o->limits->redundancy * weighted_norm(o, chart[FSM_ONLINE_LISTS + k])) {
+        if (rest > o->limits->redundancy * o->limits->redundancy * weighted_norm(o, left_out) && !holds_nothing(o, left_out)) {
             return 0.0;
         }
     }

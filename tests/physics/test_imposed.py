@@ -222,3 +222,36 @@ def test_random_impositions_gain_no_energy(rods: int) -> None:
     graph = fsm_dyn.compile(chain(rods, imposed=random_impositions(rods)))
     for seed in range(4):
         check_random_run(graph, seed)
+
+
+def test_rows_that_no_motion_breaks_are_redundant() -> None:
+    """A wheel about its own centre, welded to its rod: two of three rows are rounding."""
+    wheel = {
+        "frame": "K", "center": "J2", "mass": "0.5 kg", "inertia": {"zz": "0.01 kg*m^2"},
+    }  # fmt: skip
+    model = chain(2, imposed={"weld": {"weld": ["wheel", "rod2"]}, "pin": {"pin": ["J1", "ground"]}})
+    model["coordinates"]["k"] = "rad"
+    model["frames"]["K"] = {"rotate": {"z": "k"}}
+    model["bodies"]["wheel"] = wheel
+    graph = fsm_dyn.compile(model)
+    inputs = {
+        "weld": {"steps": [[0, 0], [0.1, 1], [0.9, 0]]}, "pin": {"steps": [[0, 0], [0.2, 1], [0.35, 0], [0.6, 1]]}
+    }  # fmt: skip
+    for seed in range(4):
+        draw = random.Random(seed)
+        initial = {name: draw.uniform(-3.0, 3.0) for name in ("q1", "q2", "k", "k_dot")}
+        run = fsm_dyn.simulate(graph, 1.0, inputs=inputs, initial=initial)
+        q = run.sample(np.array([0.15, 0.5, 0.85])).q
+        np.testing.assert_allclose(q[:, 2] - q[:, 1], q[0, 2] - q[0, 1], atol=1e-9)
+        assert abs(run.energy.relative_residual) < 1e-6
+
+
+def test_a_wheel_is_welded_to_a_cart_in_contact_and_pinned() -> None:
+    """Rows of rounding next to those of a sliding contact, in decisions and in steps."""
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile("cart_on_ramp"))
+    center = simulator.graph.automaton.mechanism.bodies["front_wheel"].center
+    simulator = simulator.constrain("weld", weld=("front_wheel", "cart"), at=0.33, until=0.731)
+    simulator = simulator.constrain("pin", pin=(str(center), "ground"), at=0.38, until=0.483)
+    run = simulator.run(1.0)
+    assert run.outcome.name == "done"
+    assert abs(run.energy.relative_residual) < 1e-6

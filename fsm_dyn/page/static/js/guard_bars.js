@@ -43,6 +43,7 @@ export class GuardBars {
   frame(frame) {
     if (this.list !== frame.list) this.build(frame);
     if (this.rows.length !== frame.guardCount) return;
+    let next = SOON, first = "";
     this.rows.forEach((row, i) => {
       const value = frame.guards[2 * i], slope = frame.guards[2 * i + 1];
       const most = (this.largest[row.key] = Math.max(Math.abs(value) || 0, (this.largest[row.key] ?? 0) * FORGET, 1e-12));
@@ -52,6 +53,8 @@ export class GuardBars {
       row.element.classList.toggle("near", share < 0.15 || left < 0.1);
       setText(row.value, short(value));
       setText(row.soon, left < SOON && frame.phase === 0 ? `in ${duration(left)}` : "");
+      if (left < next) [next, first] = [left, this.lists[frame.list][i].event];
     });
+    setText($("next-event"), first && frame.phase === 0 ? `next: ${first} in ${duration(next)}` : ""); // at present rates
   }
 }
