@@ -1,4 +1,4 @@
-"""The widget of notebooks runs again when a value changes, and says what it cannot run."""
+"""The widget of notebooks runs again when a value changes, and reports values without a run."""
 
 import pytest
 
