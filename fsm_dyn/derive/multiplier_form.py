@@ -80,8 +80,8 @@ def by_multipliers(
     multipliers, left_open = all_multipliers(
         system, active, factors, [values.get(k, zero) for k in range(len(active.rows))], accelerations, samples
     )
-    found = replace(embedded, accelerations=accelerations, multipliers=multipliers, open_forces=left_open)
-    return with_bearing_loads(system, active, found)
+    mode = replace(embedded, accelerations=accelerations, multipliers=multipliers, open_forces=left_open)
+    return with_bearing_loads(system, active, mode)
 
 
 def _numbers(system: UnconstrainedSystem, active: ActiveSet, kept: Sequence[int], samples: dict[str, Array]) -> Array:

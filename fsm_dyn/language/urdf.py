@@ -169,8 +169,8 @@ def _tree(robot: Element) -> Iterator[tuple[Element | None, Element, Element | N
     todo: list[tuple[Element | None, Element, Element | None]] = [(None, links[roots[0]], None)]
     count = 0
     while todo:
-        parent, link, joint = todo.pop(0)
-        yield parent, link, joint
+        parent, link, above = todo.pop(0)
+        yield parent, link, above
         count += 1
         todo += [(link, links[str(j.find("child").get("link"))], j) for j in children[str(link.get("name"))]]  # type: ignore[union-attr]
     if count < len(links):

@@ -342,8 +342,8 @@ class LiveBroadcast:
                 self._known(view, command["port"])
                 view.use_port(command["port"], command["twist"])
             case "constrain":
-                places = [(command[side], command[f"{side}x"], command[f"{side}y"]) for side in "ab"]
-                view.constrain(command["kind"], places)
+                ends = [(command[side], command[f"{side}x"], command[f"{side}y"]) for side in "ab"]
+                view.constrain(command["kind"], ends)
             case "release":
                 view.session.send("release", **({"number": command["number"]} if command["number"] else {}))
             case "next":
