@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.core.errors import ModelError
 from fsm_dyn.derive.elimination import RANK, Array, Factors, eliminate, independent_rows, solve_symmetric
+from fsm_dyn.derive.limits import NOTHING
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.language.scales import Units
 from fsm_dyn.programs import functions
@@ -31,25 +30,10 @@ Nodes: TypeAlias = Sequence[Node]
 # turning on a table) the motion depends on their shares. They are then those of equal springs, of least norm
 # (docs/theory.md, "Shares that the motion depends on").
 
-NOTHING = 1e-9  # an entry of N below this is zero
-SIGN = 1e-6  # relative to the largest entry beside it, or 1: an entry of N so far beyond zero has changed its sign
 CHANGES_MOTION = 1e-4  # relative to the forces of rows: a larger resultant of redundant ones changes the motion
-MOST_LIMITS = 4096  # six contacts on one line take 111; a mode with more is refused, not truncated
+MARGIN = 3.0  # times that, up to which a mode derived without an effect goes on: its measure sums over speeds
 CLOSING_STEPS = 20
 CLOSED = 1e-10
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One law on the multipliers, ``value >= 0``, with its (event, contact, direction).
-
-    ``open_part`` (k nodes) and ``numbers`` (k,): derivatives by the indeterminate multipliers.
-    """
-
-    value: Node
-    open_part: tuple[Node, ...]
-    numbers: tuple[float, ...]
-    members: frozenset[tuple[int, int, float]]
 
 
 @dataclass(frozen=True)
@@ -255,70 +239,6 @@ def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero:
     return result
 
 
-def determinate_limits(limits: Sequence[Limit], count: int) -> tuple[list[Limit], list[Node]]:
-    """Eliminate the ``count`` indeterminate multipliers from the laws.
-
-    Returns the remaining laws, and a node for every coefficient whose sign they depend on: 1 where it has the sign of
-    its number, else 0.  Two laws limit each other only with opposite signs, so elsewhere the mode has other limits.
-
-    A law composed of more than j + 1 others after j eliminations follows from simpler ones (Chernikov), and so does one
-    with both directions of a contact's friction.
-
-    Raises
-    ------
-    ModelError
-        The redundant contacts have more than ``MOST_LIMITS`` limits.
-    """
-    current, signs = list(limits), list[Node]()
-    for j in range(count):
-        signs += _kept_signs(current, j)
-        above = [limit for limit in current if limit.numbers[j] > NOTHING]
-        below = [limit for limit in current if limit.numbers[j] < -NOTHING]
-        current = [limit for limit in current if abs(limit.numbers[j]) <= NOTHING]
-        for up in above:
-            for down in below:
-                members = up.members | down.members
-                subjects = {(event, subject) for event, subject, _ in members}
-                if len(members) <= j + 2 and len(subjects) == len(members):
-                    current.append(_combined(up, down, j, members))
-        if len(current) > MOST_LIMITS:
-            contacts = {contact for limit in limits for _, contact, _ in limit.members}
-            raise ModelError(
-                "the contacts of a mode share their forces in more ways than can be listed",
-                found=f"{len(current)} limits of {len(contacts)} contacts, {count} of their forces not determined",
-                allowed=f"{MOST_LIMITS} limits",
-                remedy="simulate(..., strategy='online') needs no list; or omit redundant contacts",
-            )
-    return current, signs
-
-
-def _kept_signs(limits: Sequence[Limit], j: int) -> list[Node]:
-    """For each law, 1 where its coefficient of multiplier ``j`` has the sign of its number, else 0.
-
-    Infinite friction has no limit, and takes no part in the elimination.
-    """
-    finite = [limit for limit in limits if math.isfinite(limit.numbers[j])]
-    allowed = SIGN * max([1.0, *(abs(limit.numbers[j]) for limit in finite)])
-    signs = []
-    for limit in finite:
-        node, number = limit.open_part[j], limit.numbers[j]
-        if node.constant_value is None:
-            beyond = functions.absolute(node) if abs(number) <= NOTHING else -node if number > 0.0 else node
-            signs.append(functions.where(functions.compare("<=", beyond, allowed), 1.0, 0.0))
-    return signs
-
-
-def _combined(up: Limit, down: Limit, j: int, members: frozenset[tuple[int, int, float]]) -> Limit:
-    a, b = -down.open_part[j], up.open_part[j]
-    x, y = -down.numbers[j], up.numbers[j]
-    return Limit(
-        a * up.value + b * down.value,
-        tuple(a * p + b * q for p, q in zip(up.open_part, down.open_part, strict=True)),
-        tuple(x * p + y * q for p, q in zip(up.numbers, down.numbers, strict=True)),
-        members,
-    )
-
-
 def closed_place(
     configuration: Program, rows: Sequence[int], t: float, x: Array, c: Array, units: Units, quaternions: Sequence[int]
 ) -> Array:
@@ -460,6 +380,10 @@ def embed(
     if active.sliding:
         known = numbers, partner, samples["kinetic"]
         shares = least_norm_shares(system, factors, active.rows, active.sliding, known)
+        if _unlike_friction(system, active, samples):
+            pivots = pivots + _still_without_effect(
+                M, factors, H, shares.parts, float(np.abs(partner[0]).max(initial=0.0))
+            )
         H, partner = shares.force_rows(H, partner)
         transposed = eliminate(H, partner, factors.columns, factors.pivots)
         S = free_motion_basis(transposed, n_u, independent, zero)
@@ -759,6 +683,39 @@ def _still_redundant(M: list[list[Node]], factors: Factors, size: Array) -> list
         rest = _sum([factors.rows[row][j] * factors.rows[row][j] / _weight(M[j][j]) for j in left], zero)
         if not rest.is_zero:
             signs.append(functions.where(functions.compare("<=", rest, (REDUNDANT * float(size[row])) ** 2), 1.0, 0.0))
+    return signs
+
+
+def _unlike_friction(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array]) -> bool:
+    """Whether coefficients or slip of two sliding contacts differ, at samples or for other values of parameters."""
+    first, *others = [contact for _, contact in active.sliding]
+    rows = [list(system.contacts[contact].tangent_rows) for contact in (first, *others)]
+    slips = [np.concatenate([samples["A"][:, r], samples["b"][:, r, None]], axis=2) for r in rows]
+    return any(
+        system.nodes["kinetic"][contact] is not system.nodes["kinetic"][first]
+        or slip.shape != slips[0].shape
+        or not np.allclose(slip, slips[0], rtol=0.0, atol=CHANGES_MOTION * np.abs(slips[0]).max(initial=0.0))
+        for contact, slip in zip(others, slips[1:], strict=True)
+    )
+
+
+def _still_without_effect(
+    M: list[list[Node]], factors: Factors, H: Sequence[Nodes], shared: Collection[int], size: float
+) -> list[Node]:
+    """For each redundant row whose shares do not affect the motion, 1 as long as they do not, else 0.
+
+    Friction of other parameters, or slip in other directions, makes them affect it.
+    """
+    signs, zero = [], M[0][0].graph.constant(0.0)
+    for dropped in factors.dropped:
+        if dropped in shared:
+            continue
+        vector = _null_vector(factors, dropped, len(H), zero)
+        held = [k for k, part in enumerate(vector) if not part.is_zero]
+        effects = [_sum([vector[k] * H[k][j] for k in held if not H[k][j].is_zero], zero) for j in range(len(M))]
+        rest = _sum([part * part / _weight(M[j][j]) for j, part in enumerate(effects) if not part.is_zero], zero)
+        if not rest.is_zero:
+            signs.append(functions.where(functions.compare("<=", rest, (MARGIN * CHANGES_MOTION * size) ** 2), 1.0, 0.0))
     return signs
 
 

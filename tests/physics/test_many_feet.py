@@ -9,9 +9,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive import embedding as redundancy
+from fsm_dyn.derive import limits
 
 M, G, H, A = 2.0, 9.81, 0.15, 0.2
+WAYS = [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_jean", "step": 1e-3}]
 
 
 def block(count, mu):
@@ -57,7 +58,49 @@ def test_a_block_on_many_feet_slides_and_tips_at_the_limits_of_two(strategy, cou
         assert run.u[-1, 2] < 0.0
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_jean", "step": 1e-3}]
+)
+def test_three_unlike_feet_share_the_load_as_equal_springs(options):
+    """N = m g/3 + s x with the moment of friction: s sum x^2 = h F, F = sum mu N; to the right and left.
+
+    Equal coefficients, those of the model itself, would leave the motion independent of the shares.
+    """
+    model = block(3, 0.3)
+    model["parameters"] |= {f"mu{i}": 0.3 for i in range(3)}
+    for i in range(3):
+        model["contacts"][f"c{i}"]["friction"] = f"mu{i}"
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(model))
+    x, random = np.array([-A / 2, 0.0, A / 2]), np.random.default_rng(5)
+    for sign in (1.0, -1.0):
+        mu = random.uniform(0.05, 0.35, 3)
+        friction = mu.mean() * M * G / (1.0 - sign * H * (mu @ x) / (x @ x))
+        assert (M * G / 3 + sign * H * friction / (x @ x) * x).min() > 0.0
+        run = simulator.run(
+            0.2, parameters={f"mu{i}": float(each) for i, each in enumerate(mu)}, inputs={"push": 0.0},
+            initial={"x_dot": 2.0 * sign}, **options,
+        )  # fmt: skip
+        assert run.u[-1] == pytest.approx([sign * (2.0 - 0.2 * friction / M), 0.0, 0.0], abs=1e-8)
+
+
+@pytest.mark.parametrize("options", WAYS[:3])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_block_on_belts_that_run_apart_is_drawn_by_the_unlike_foot(sign, options):
+    """Two feet are drawn one way, the third the other: F = mu m g/3/(1 - 1.5 mu) by the same shares."""
+    mu = 0.2
+    model = block(3, mu)
+    model["parameters"] |= {f"w{i}": 0 for i in range(3)}
+    for i in range(3):
+        model["contacts"][f"c{i}"]["slip"] += f" - w{i}"
+    belts = [1.0, 1.0, -1.0] if sign > 0.0 else [1.0, -1.0, -1.0]
+    run = fsm_dyn.simulate(
+        fsm_dyn.compile(model), 0.2, parameters={f"w{i}": belts[i] for i in range(3)}, inputs={"push": 0.0}, **options
+    )
+    pull = mu * M * G / 3 / (1.0 - 1.5 * mu)
+    assert run.u[-1] == pytest.approx([sign * 0.2 * pull / M, 0.0, 0.0], abs=1e-8)
+
+
 def test_a_list_of_limits_that_is_too_long_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr(redundancy, "MOST_LIMITS", 10)
+    monkeypatch.setattr(limits, "MOST_LIMITS", 10)
     with pytest.raises(ModelError, match=r"more ways than can be listed[\s\S]*online"):
         fsm_dyn.compile(block(5, 0.3) | {"name": "refused"})
