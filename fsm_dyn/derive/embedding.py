@@ -715,7 +715,8 @@ def _still_without_effect(
         effects = [_sum([vector[k] * H[k][j] for k in held if not H[k][j].is_zero], zero) for j in range(len(M))]
         rest = _sum([part * part / _weight(M[j][j]) for j, part in enumerate(effects) if not part.is_zero], zero)
         if not rest.is_zero:
-            signs.append(functions.where(functions.compare("<=", rest, (MARGIN * CHANGES_MOTION * size) ** 2), 1.0, 0.0))
+            least = (MARGIN * CHANGES_MOTION * size) ** 2
+            signs.append(functions.where(functions.compare("<=", rest, least), 1.0, 0.0))
     return signs
 
 

@@ -51,6 +51,7 @@ FSM_LOCAL void fsm_online_shares(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_share_multipliers(struct fsm_online_mode *o);
 FSM_LOCAL double fsm_shared_entry(struct fsm_online_mode *o, int64_t k, int64_t speed);
 FSM_LOCAL void fsm_find_shared_rows(struct fsm_online_mode *o);
+FSM_LOCAL bool fsm_shares_count_now(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right);
 FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o);
 

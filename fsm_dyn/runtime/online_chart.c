@@ -687,3 +687,16 @@ FSM_LOCAL void fsm_find_shared_rows(struct fsm_online_mode *o)
     } while (shared > before);
     chart[FSM_ONLINE_SHARED] = shared;
 }
+
+/* Whether rows left out share the load so that the motion depends on it by now, though it did not in the chart. */
+FSM_LOCAL bool fsm_shares_count_now(struct fsm_online_mode *o)
+{
+    const int64_t *chart = o->chart.at;
+    for (int64_t d = chart[FSM_ONLINE_SHARED]; d < chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK]; d++) {
+        null_vector(o, d);
+        if (changes_motion(o, d)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -252,6 +252,10 @@ static double work_out(struct fsm_online_mode *o, double t, const double *x, con
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
     double least = fsm_accelerate(o, t, x, c, FSM_ONLINE_WATCHED, judge);
+    if (judge && fsm_shares_count_now(o)) {
+        fsm_online_choose_chart(o, t, x, c);
+        least = fsm_accelerate(o, t, x, c, FSM_ONLINE_WATCHED, judge);
+    }
     if (chart[FSM_ONLINE_RANK] == 0 && chart[FSM_ONLINE_PUSHES] == 0 && o->sizes->n_rows > 0) {
         o->programs.at[FSM_ONLINE_ROWS](t, w + chart[FSM_ONLINE_AT_X], c, w + chart[FSM_ONLINE_AT_A]);
     }

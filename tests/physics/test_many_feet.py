@@ -100,6 +100,21 @@ def test_a_block_on_belts_that_run_apart_is_drawn_by_the_unlike_foot(sign, optio
     assert run.u[-1] == pytest.approx([sign * 0.2 * pull / M, 0.0, 0.0], abs=1e-8)
 
 
+@pytest.mark.parametrize("options", WAYS)
+def test_friction_that_becomes_unlike_on_the_way_shifts_the_load(options):
+    """Of the foot behind it falls from 0.3 to 0.1 within the mode: the speed by quadrature of the closed form."""
+    model = block(3, 0.3)
+    model["inputs"] = ["push", "rough"]
+    model["contacts"]["c0"]["friction"] = "rough"
+    graph = fsm_dyn.compile(model)
+    inputs = {"push": 0.0, "rough": {"linear": [[0.0, 0.3], [0.2, 0.1]]}}
+    run = fsm_dyn.simulate(graph, 0.2, inputs=inputs, initial={"x_dot": 2.0}, **options)
+    mu = 0.3 - np.linspace(0.0, 0.2, 20_001)
+    slowing = (0.6 + mu) / 3 * G / (1.0 - H * A / 2 * (0.3 - mu) / (A**2 / 2))
+    expected = 2.0 - np.trapezoid(slowing, dx=1e-5)
+    assert run.u[-1] == pytest.approx([expected, 0.0, 0.0], abs=1e-6)
+
+
 def test_a_list_of_limits_that_is_too_long_is_refused_by_name(monkeypatch):
     monkeypatch.setattr(limits, "MOST_LIMITS", 10)
     with pytest.raises(ModelError, match=r"more ways than can be listed[\s\S]*online"):
