@@ -113,7 +113,7 @@ static void enclose(const struct fsm_run *run, const struct proof *p, const int8
     }
 }
 
-/* Write bounds of the arguments in the trial step of length `h` (s), but for accelerations of states, and the motion of
+/* Write bounds of the arguments in the trial step of length `h` (s), without accelerations of states, and the motion of
    states. */
 static void bound_step(const struct fsm_run *run, const struct proof *p, double h)
 {
