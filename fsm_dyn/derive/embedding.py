@@ -31,7 +31,7 @@ Nodes: TypeAlias = Sequence[Node]
 # (docs/theory.md, "Shares that the motion depends on").
 
 CHANGES_MOTION = 1e-4  # relative to the forces of rows: a larger resultant of redundant ones changes the motion
-MARGIN = 3.0  # times that, up to which a mode derived without an effect goes on: its measure sums over speeds
+MARGIN = 3.0  # times that, up to which a mode derived without an effect continues: its measure sums over speeds
 CLOSING_STEPS = 20
 CLOSED = 1e-10
 

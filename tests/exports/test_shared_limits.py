@@ -15,7 +15,7 @@ from tests.physics.test_limits_of_shared_forces import UNTIL, bead, starts, time
 
 
 def released(count):
-    """Beads that are let go on the way, with the time by the angles of both cones, s."""
+    """Beads that leave the faces on the way, with the time by the angles of both cones, s."""
     every = ((given, time_of_release(**given)) for given in starts(40, 3))
     return list(itertools.islice(((given, time) for given, time in every if math.isfinite(time)), count))
 
