@@ -446,50 +446,53 @@ def read_command(text: str) -> dict[str, Any]:
         raise InputError("a message is not JSON", found=str(error)[:40]) from error
     if not isinstance(data, dict):
         raise InputError("a message is not a mapping")
-    what = data.get("do")
+    return {"do": data.get("do"), **_fields(data.get("do"), data)}
+
+
+def _fields(what: object, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the validated fields of a command."""
     if what in _PLAIN:
-        return {"do": what}
+        return {}
     if what == "step":
-        return {"do": what, "ticks": int(_number(data, "ticks", 1.0, MOST_STEPS))}
+        return {"ticks": int(_number(data, "ticks", 1.0, MOST_STEPS))}
     if what == "speed":
-        return {"do": what, "value": _number(data, "value", SLOWEST, 1.0)}
+        return {"value": _number(data, "value", SLOWEST, 1.0)}
     if what == "schedule":
-        return {"do": what, "on": _flag(data, "on")}
+        return {"on": _flag(data, "on")}
     if what == "port":
-        return {"do": what, "port": _name(data, "port"), "twist": _flag(data, "twist")}
+        return {"port": _name(data, "port"), "twist": _flag(data, "twist")}
     if what == "view_direction":
-        return {"do": what, **{key: _number(data, key, -TURN, TURN) for key in ("azimuth", "elevation")}}
+        return {key: _number(data, key, -TURN, TURN) for key in ("azimuth", "elevation")}
     if what in ("set", "input"):
-        return {"do": what, "name": _name(data, "name"), "value": _number(data, "value", -LARGEST, LARGEST)}
+        return {"name": _name(data, "name"), "value": _number(data, "value", -LARGEST, LARGEST)}
     if what == "initial":
-        return {"do": what, "mode": _name(data, "mode")}
+        return {"mode": _name(data, "mode")}
     if what == "seek":
-        return {"do": what, "at": _number(data, "at", -FARTHEST, LATEST), "after": _flag(data, "after")}
+        return {"at": _number(data, "at", -FARTHEST, LATEST), "after": _flag(data, "after")}
     if what == "charts":
-        return {"do": what, **{key: _number(data, key, -FARTHEST, LATEST) for key in ("from", "to")}}
+        return {key: _number(data, key, -FARTHEST, LATEST) for key in ("from", "to")}
     if what == "seek_row":
-        return {"do": what, "number": int(_number(data, "number", 0.0, MOST_ROWS))}
+        return {"number": int(_number(data, "number", 0.0, MOST_ROWS))}
     if what == "transition_details":
-        return {"do": what, "first": int(_number(data, "first", 0.0, MOST_ROWS))}
+        return {"first": int(_number(data, "first", 0.0, MOST_ROWS))}
     if what == "emulate":
-        return {"do": what, "what": _name(data, "what"), "on": _flag(data, "on")}
+        return {"what": _name(data, "what"), "on": _flag(data, "on")}
     if what == "hand":
         axis = int(_number(data, "axis", 0.0, MOST_AXES))
-        return {"do": what, "axis": axis, "value": _number(data, "value", -FAR_HAND, FAR_HAND)}
+        return {"axis": axis, "value": _number(data, "value", -FAR_HAND, FAR_HAND)}
     if what == "press":
         return {
-            "do": what, "port": _name(data, "port"), "down": _flag(data, "down"),
+            "port": _name(data, "port"), "down": _flag(data, "down"),
             "speed": _number(data, "speed", SLOWEST_PRESS, FASTEST_PRESS),
         }  # fmt: skip
     if what == "release":
-        return {"do": what, "number": int(_number(data, "number", 0.0, MOST_AT_ONCE))}
+        return {"number": int(_number(data, "number", 0.0, MOST_AT_ONCE))}
     if what == "constrain":
         shapes = {side: int(_number(data, side, -1.0, MOST_ROWS)) for side in "ab"}
         places = {key: _number(data, key, -FARTHEST, FARTHEST) for key in ("ax", "ay", "bx", "by")}
-        return {"do": what, "kind": _name(data, "kind"), **shapes, **places}
+        return {"kind": _name(data, "kind"), **shapes, **places}
     if what == "point":
         return {
-            "do": what,
             "port": _name(data, "port"),
             "at": (_number(data, "x", -FARTHEST, FARTHEST), _number(data, "y", -FARTHEST, FARTHEST)),
             "turn": _number(data, "turn", -FARTHEST, FARTHEST),
