@@ -365,9 +365,7 @@ def embed(
     scale = column_scale(samples["M"][:, :n_u, :n_u])
     H, partner = force_rows(system, active), force_samples(system, active, samples, scale)
     held = held or eliminate_active_rows(system, active, samples, chart, partner if active.sliding else None)
-    factors, numbers = held.factors, held.numbers
-
-    dependent = factors.columns
+    factors, numbers, dependent = held.factors, held.numbers, held.factors.columns
     independent = tuple(j for j in range(n_u) if j not in dependent)
     T = free_motion_basis(factors, n_u, independent, zero)
     e = factors.solve([-system.nodes["b"][r] for r in active.rows])
@@ -376,23 +374,20 @@ def embed(
     speeds = _all_rates([u[i] for i in independent], T, e, independent, dependent)
 
     # both A_D and G_D are divided by, so both influence the chart and its pivots
-    transposed, S, pivots, shares = factors, T, held.pivots, None
+    transposed, S, pivots, shares, guide = factors, T, held.pivots, None, None
     if active.sliding:
         known = numbers, partner, samples["kinetic"]
         shares = least_norm_shares(system, factors, active.rows, active.sliding, known)
         if _unlike_friction(system, active, samples):
-            pivots = pivots + _still_without_effect(
-                M, factors, H, shares.parts, float(np.abs(partner[0]).max(initial=0.0))
-            )
+            size = float(np.abs(partner[0]).max(initial=0.0))
+            pivots = pivots + _still_without_effect(M, factors, H, shares.parts, size)
         H, partner = shares.force_rows(H, partner)
         transposed = eliminate(H, partner, factors.columns, factors.pivots)
         S = free_motion_basis(transposed, n_u, independent, zero)
         pivots += _scaled_pivots(system, H, M, transposed)
+        guide = _reduced_numbers(numbers, partner, samples["M"], scale, factors, independent)
     drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
     reduced_mass, reduced_force = _reduced_equations(M, [f[i] - drift[i] for i in range(n_u)], T, S, zero)
-    guide = None
-    if active.sliding:
-        guide = _reduced_numbers(numbers, partner, samples["M"], scale, factors, independent)
     solution, mass_pivots = _solve_reduced(reduced_mass, reduced_force, guide, [M[i][i] for i in independent])
 
     accelerations = _all_rates(solution, T, c, independent, dependent)

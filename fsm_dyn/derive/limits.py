@@ -31,11 +31,23 @@ class Limit:
 def determinate_limits(limits: Sequence[Limit], count: int) -> tuple[list[Limit], list[Node]]:
     """Eliminate the ``count`` indeterminate multipliers from the laws.
 
-    Returns the remaining laws, and a node for every coefficient whose sign they depend on: 1 where it has the sign of
-    its number, else 0.  Two laws limit each other only with opposite signs, so elsewhere the mode has other limits.
-
     A law composed of more than j + 1 others after j eliminations follows from simpler ones (Chernikov), and so does one
     with both directions of a contact's friction.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+        The laws, each with ``count`` derivatives.
+    count : int
+        Number of indeterminate multipliers.
+
+    Returns
+    -------
+    list of Limit
+        The remaining laws.
+    list of Node
+        For every coefficient whose sign they depend on, 1 while it has the sign of its number, else 0: two laws limit
+        each other only with opposite signs, so with another sign the mode has other limits.
 
     Raises
     ------
