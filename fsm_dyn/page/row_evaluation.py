@@ -17,7 +17,7 @@ from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.contact_forces import Kinematics
 from fsm_dyn.run.online import ModeEvaluator, OnlineMode
-from fsm_dyn.run.samples import reported_forces
+from fsm_dyn.run.reported_forces import reported_forces
 
 Floats = NDArray[np.float64]
 

@@ -434,36 +434,11 @@ class Executable:
         columns = [self._columns_of(chart.programs) for chart in charts]
         self.chart_names = tuple(column.name for column in columns)
         self.chart_programs = tuple(chart.programs for chart in charts)
-        if self._numbered > len(charts):
-            self._numbers, self._numbered = {}, 0
-        for number in range(self._numbered, len(charts)):  # of a mode's charts the first
-            self._numbers.setdefault(charts[number].programs.states, number)
-        self._numbered = len(charts)
-        layout = automaton.terms.layout
-        transitions = automaton.mechanism.transitions
+        self._number_charts()
         guards = np.concatenate([np.zeros((2, 0), np.int64), *(column.guards for column in columns)], axis=1)
         measures = np.concatenate([np.zeros((2, 0)), *(column.measures for column in columns)], axis=1)
         counts = [column.guards.shape[1] for column in columns]
-        n_contacts = len(automaton.contacts)
-        sizes = np.zeros(Sizes.COUNT, np.int64)
-        sizes[Sizes.N_Q], sizes[Sizes.N_U], sizes[Sizes.N_K] = (
-            len(layout.q),
-            len(layout.u),
-            automaton.n_kinematic,
-        )
-        sizes[Sizes.N_P], sizes[Sizes.N_W], sizes[Sizes.N_CONTACTS] = (
-            len(layout.p),
-            len(layout.w),
-            n_contacts,
-        )
-        sizes[Sizes.N_MEMORY], sizes[Sizes.N_ROWS] = len(layout.memory), len(automaton.rows)
-        sizes[Sizes.N_CONTROLLERS] = len(automaton.mechanism.controllers)
-        sizes[Sizes.N_MODES], sizes[Sizes.MAX_GUARDS] = len(charts), max(counts, default=0)
-        sizes[Sizes.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
-        sizes[Sizes.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
-        sizes[Sizes.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
-        sizes[Sizes.N_SHAPES] = 0 if self._far is None else self._far.shapes
-        sizes[Sizes.N_TRANSITIONS], sizes[Sizes.N_TERMS] = len(transitions), automaton.terms.size
+        sizes = self._sizes(counts)
         enclosures = self._enclosures(counts)._asdict()
         for place, size in enclosures.pop("sizes").items():
             sizes[place] = size
@@ -477,7 +452,7 @@ class Executable:
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
             mode_states=np.concatenate([np.zeros(0, np.int8), *(column.states for column in columns)]).reshape(
-                len(charts), n_contacts
+                len(charts), len(automaton.contacts)
             ),
             mode_flags=np.array([column.flags for column in columns], np.int64),
             mode_group=np.array([chart.mode for chart in charts], np.int64),
@@ -494,6 +469,30 @@ class Executable:
             tolerances=self.numerics.tolerances.as_array(),
             **self._fixed,
         )
+
+    def _number_charts(self) -> None:
+        """Give every mode the number of its first chart."""
+        if self._numbered > len(self.charts):
+            self._numbers, self._numbered = {}, 0
+        for number in range(self._numbered, len(self.charts)):
+            self._numbers.setdefault(self.charts[number].programs.states, number)
+        self._numbered = len(self.charts)
+
+    def _sizes(self, counts: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return the sizes, shape (Sizes.COUNT,), for charts with these numbers of guards."""
+        automaton, mechanism, layout = self.automaton, self.automaton.mechanism, self.automaton.terms.layout
+        sizes = np.zeros(Sizes.COUNT, np.int64)
+        sizes[Sizes.N_Q], sizes[Sizes.N_U], sizes[Sizes.N_K] = len(layout.q), len(layout.u), automaton.n_kinematic
+        sizes[Sizes.N_P], sizes[Sizes.N_W], sizes[Sizes.N_MEMORY] = len(layout.p), len(layout.w), len(layout.memory)
+        sizes[Sizes.N_CONTACTS], sizes[Sizes.N_ROWS] = len(automaton.contacts), len(automaton.rows)
+        sizes[Sizes.N_CONTROLLERS] = len(mechanism.controllers)
+        sizes[Sizes.N_MODES], sizes[Sizes.MAX_GUARDS] = len(counts), max(counts, default=0)
+        sizes[Sizes.SEQUENTIAL] = mechanism.impacts == "sequential"
+        sizes[Sizes.ON_INCONSISTENT] = mechanism.on_inconsistent == "impact"
+        sizes[Sizes.ON_SEVERAL] = mechanism.on_nonunique == "prefer_previous"
+        sizes[Sizes.N_SHAPES] = 0 if self._far is None else self._far.shapes
+        sizes[Sizes.N_TRANSITIONS], sizes[Sizes.N_TERMS] = len(mechanism.transitions), automaton.terms.size
+        return sizes
 
     def _tables_of_the_model(self) -> dict[str, npt.NDArray[Any]]:
         """Return the entries of the tables independent of further modes."""

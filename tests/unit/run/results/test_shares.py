@@ -16,7 +16,8 @@ import fsm_dyn
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.row_evaluation import RowEvaluator
 from fsm_dyn.run.explanation import explain
-from fsm_dyn.run.samples import KEPT, Samples, ShareLaw, reported_forces, smallest_admissible
+from fsm_dyn.run.reported_forces import KEPT, ShareLaw, reported_forces, smallest_admissible
+from fsm_dyn.run.samples import Samples
 
 G = 9.81
 
