@@ -203,10 +203,15 @@ def reported_forces(
 
     Parameters
     ----------
+    layout : Layout
+        Columns of states and contexts.
+    contacts : sequence of ContactInfo
+        The contacts of the model, in declared order.
     states : sequence of int
-        Contact state codes of the mode.
+        Contact state codes of the mode, one per contact.
     terms : callable
-        Returns unconstrained terms at some of the instants: of each output named the rows listed, None for all.
+        Returns unconstrained terms at some of the instants, shapes (n, ...): of each output named the rows listed, None
+        for all.
     x, context : ndarrays, shapes (n, n_x) and (n, n_c)
     forces : ndarray, shape (n, n_rows)
         As the programs of the mode give them.
