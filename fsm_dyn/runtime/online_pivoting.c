@@ -45,6 +45,12 @@ static bool holds_nothing(const struct fsm_online_mode *o, int64_t row)
     return weighted_norm(o, row) <= fsm_square(FSM_HOLDS_NOTHING) * largest;
 }
 
+/* Return `part` divided by a norm over its pivot: zero also where a row has vanished, with the quotient 0/0. */
+static double part_of_pivot(double part, double quotient)
+{
+    return quotient < FSM_INFINITY ? part / fsm_larger(quotient, FSM_TINIEST) : 0.0;
+}
+
 /* Return the smallest scaled pivot of the rows, `least` at most; 0 where a row left out holds something now. */
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
 {
@@ -64,7 +70,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
         double size = inertia > 0.0 ? sqrt(inertia) : 1.0;
         double norm = sqrt(weighted_norm(o, chart[FSM_ONLINE_LISTS + k])) * size;
         double part = rank < chart[FSM_ONLINE_ACTIVE] ? fsm_part_of_row(o, chart[FSM_ONLINE_LISTS + k]) : 1.0;
-        least = fsm_smaller(least, part / fsm_larger(fabs(w[at_P + k * width + k]) * norm, FSM_TINIEST));
+        least = fsm_smaller(least, part_of_pivot(part, fabs(w[at_P + k * width + k]) * norm));
         if (chart[FSM_ONLINE_SLIDES] == 1) {
             double total = 0.0;
             for (int64_t e = o->held_begin.at[k]; e < o->held_begin.at[k + 1]; e++) {
@@ -72,7 +78,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
                 double mass = w[at_M + chart[columns + j] * (U + 1)];
                 total += w[at_Q + k * U + j] * w[at_Q + k * U + j] / (mass > 0.0 ? mass : 1.0);
             }
-            least = fsm_smaller(least, 1.0 / fsm_larger(fabs(w[at_H + k * U + k]) * sqrt(total) * size, FSM_TINIEST));
+            least = fsm_smaller(least, part_of_pivot(1.0, fabs(w[at_H + k * U + k]) * sqrt(total) * size));
         }
     }
     for (int64_t k = rank; k < chart[FSM_ONLINE_ACTIVE]; k++) {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.language.loader import with_scenario
+from fsm_dyn.language.loader import with_scenario, with_settings
 from fsm_dyn.run.trajectory import Trajectory
 
 Tree = dict[str, Any]
@@ -255,3 +255,18 @@ def test_a_wheel_is_welded_to_a_cart_in_contact_and_pinned() -> None:
     run = simulator.run(1.0)
     assert run.outcome.name == "done"
     assert abs(run.energy.relative_residual) < 1e-6
+
+
+@pytest.mark.parametrize("strategy", ["online", "auto"])
+def test_a_chart_of_other_bodies_is_not_kept_where_its_row_vanishes(strategy):
+    """A bolt is pinned to the ground, later to the door in which it slides: one of the two rows has nothing to hold."""
+    door = fsm_dyn.load("latch_door")
+    graph = fsm_dyn.compile(with_settings(door, imposable=1))
+    number = {name: k for k, name in enumerate(["ground", *door.bodies])}
+    hand = {
+        "hand_kind": 1, "hand_a": number["bolt"], "hand_b": {"steps": [[0, 0], [0.02, number["door"]]]},
+        "hand_1": {"steps": [[0, 0], [0.005, 1], [0.01, 0], [0.03, 1]]},
+    }  # fmt: skip
+    run = fsm_dyn.simulate(graph, 0.05, inputs={**dict.fromkeys(door.inputs, 0.0), **hand}, strategy=strategy)
+    assert run.modes[-1] == "out_closed+hand_1_x_engaged+hand_1_y_engaged"
+    assert np.abs(run.q).max() < 1e-12
