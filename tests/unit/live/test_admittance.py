@@ -332,7 +332,8 @@ def test_the_commands():
     assert "unstable" in call("passivity", *emulated, "--hand-stiffness", "900", "--hand-damping", "8").output
     assert "--hand-stiffness 500" in call("passivity", *emulated).output
     said = call("device", *emulated, "--set", "m=2 kg", "--duration", "0.3", "--json")
-    assert json.loads(said.output)["ticks"] == 300
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["ticks"] == 300
     assert "the page shows no device that follows" in call("device", *emulated, "--no-browser").output
     # any driver, which once failed for every one
     assert call("passivity", "virtual_wall", "--driver", "hapkit", "--emulate").exit_code == 0
