@@ -150,8 +150,9 @@ static int64_t examine(const struct fsm_tick *tick)
 
 /* Whether position and velocity of a sample, a `time` (s) after the one taken last, contradict each other.
 
-   A displacement lies between those by the velocities at its beginning and its end; a speed exceeds neither the one before
-   nor that of the displacement, also where the device strikes a stop.  Both hold up to a slack and an acceleration. */
+   A displacement lies between zero and those by the velocities at its beginning and its end: after late ticks the device
+   may have moved for a part of the time only.  A speed exceeds neither the one before nor that of the displacement, also
+   where the device strikes a stop.  Both hold up to a slack and an acceleration. */
 static bool disagrees(const struct fsm_tick *tick, double time)
 {
     fsm_vector changes = tick->changes;
@@ -162,7 +163,8 @@ static bool disagrees(const struct fsm_tick *tick, double time)
     for (int64_t i = 0; i < n_d; i++) {
         double begin = tick->taken.at[n_d + i] * time, end = tick->device.at[n_d + i] * time;
         double moved = tick->device.at[i] - tick->taken.at[i];
-        changes.at[i] = moved - fsm_larger(fsm_smaller(begin, end), fsm_smaller(moved, fsm_larger(begin, end)));
+        double least = fsm_smaller(0.0, fsm_smaller(begin, end)), most = fsm_larger(0.0, fsm_larger(begin, end));
+        changes.at[i] = moved - fsm_larger(least, fsm_smaller(moved, most));
     }
     if (any_beyond(tick, changes, FSM_PLACE_SLACK + FSM_HALF * straight * time,
                    FSM_TURN_SLACK * FSM_PLACE_SLACK + FSM_HALF * turning * time)) {

@@ -164,6 +164,9 @@ def test_by_the_clock_where_ticks_were_late(pressed):
     ever, here = counts[TickCounts.REJECTED_TOTAL], float(pressed.stepper.tick_data.taken[0])
     controller.take(Sample(0.0, sequence, (here + 0.02,), (2.0,)))
     controller.run_tick(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
+    # and where the device, or an emulated one, moved for one of these ticks only
+    controller.take(Sample(0.0, sequence + 1, (here + 0.022,), (2.0,)))
+    controller.run_tick(sequence + 1, 0b10, 20_000_000)
     assert counts[TickCounts.REJECTED_TOTAL] == ever
 
 
