@@ -743,6 +743,7 @@ LOG_WIDTH: Final = 4
 LOG_LENGTH: Final = 48  # numbers of the first 12 candidates
 
 
+HOLDS_NOTHING: Final = 1e-13  # a row this much smaller than the largest holds nothing
 HIDDEN: Final = 1e-12  # a row whose response is this part of its free response is held by the other rows
 
 

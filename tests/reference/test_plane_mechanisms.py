@@ -281,7 +281,7 @@ def test_flat_follower_moves_as_the_corrected_closed_form_does(psi):
     """I as printed, ``I1 + m1 |r1|² + m2 (i·a1)²``.  The C printed after (53) has ``m1 |r1|²`` in it and the wrong
     sign: it must be ``-½ dI/dψ ψ' = m2 (i·a1)(j·a1) ψ'``, m1 being on a circle and ``s' = (i·a1) ψ'``."""
     text = Path(models.find("cam_flat_follower")).read_text(encoding="utf-8")
-    for section in ("constraints", "inputs", "schedule", "modes", "initial", "view"):
+    for section in ("constraints", "inputs", "schedule", "modes", "initial", "names", "view"):
         text = re.sub(rf"^{section}:.*\n(?:^[ ].*\n)*", "", text, flags=re.MULTILINE)
     mechanism = load(text=text + "modes: {following: {face: closed}}\n")
     graph = fsm_dyn.compile(mechanism)
