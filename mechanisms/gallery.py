@@ -113,7 +113,8 @@ def _modes(graph: fsm_dyn.ModeGraph, run: fsm_dyn.Trajectory) -> str:
         return "one mode"
     if graph.automaton.fully_enumerated:
         return f"{listed} modes{pruned}; {met} in this run"
-    return f"{listed} modes by name, others as they are reached; {met} in this run"
+    by_name = "one mode" if listed == 1 else f"{listed} modes"
+    return f"{by_name} by name, others as they are reached; {met} in this run"
 
 
 def _command(name: str, options: dict[str, Any]) -> str:
