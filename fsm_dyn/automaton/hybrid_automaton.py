@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -106,6 +107,9 @@ class Automaton:
     sample : Program or None
         All memory after a sample of controllers; None without controllers.
     """
+
+    #: Whether accelerations and multipliers of modes are solved for together.
+    together: ClassVar[bool] = False
 
     mechanism: Mechanism
     rows: tuple[RowInfo, ...]
@@ -223,17 +227,9 @@ class Automaton:
             chart = None
             if wanted is not None and wanted.independent:
                 chart = chart_with(self.system, states, samples, wanted.independent, wanted.where)
-            programs = self._derived(states, self.outgoing_transitions(name), samples, chart)
+            leaving = self.outgoing_transitions(name)
+            programs = derive_mode(self.system, tuple(states), leaving, samples, chart, together=self.together)
         return DerivedMode(name.name, name.pattern, programs)
-
-    def _derived(
-        self,
-        states: Sequence[int],
-        leaving: Sequence[int],
-        samples: dict[str, Array],
-        chart: Sequence[tuple[int, int]] | None,
-    ) -> ModePrograms:
-        return derive_mode(self.system, tuple(states), leaving, samples, chart)
 
     def samples(
         self, states: Sequence[int], t: float, x: Array, c: Array, *, loops_closed: bool = True
@@ -316,19 +312,12 @@ class Automaton:
 class AutomatonByMultipliers(Automaton):
     """An automaton whose modes are derived with accelerations and multipliers solved for together."""
 
+    together: ClassVar[bool] = True
+
     @classmethod
     def of(cls, automaton: Automaton) -> AutomatonByMultipliers:
         """Return the automaton of a model without derived modes."""
         return cls(**{item.name: getattr(automaton, item.name) for item in fields(automaton)} | {"modes": ()})
-
-    def _derived(
-        self,
-        states: Sequence[int],
-        leaving: Sequence[int],
-        samples: dict[str, Array],
-        chart: Sequence[tuple[int, int]] | None,
-    ) -> ModePrograms:
-        return derive_mode(self.system, tuple(states), leaving, samples, chart, together=True)
 
 
 # -- Edges of the mode graph: target modes of each guard of a mode -------------------------------------------

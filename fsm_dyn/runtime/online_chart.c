@@ -93,6 +93,13 @@ FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_
 
 static void sort_rest(int64_t *chart, int64_t columns, int64_t first, int64_t last);
 
+/* Whether shares of redundant rows can affect the motion: without sliding friction no forces without effect on the rows do. */
+static bool shares_may_count(const int64_t *chart)
+{
+    int64_t rank = chart[FSM_ONLINE_RANK];
+    return chart[FSM_ONLINE_SLIDES] == 1 && 0 < rank && rank < chart[FSM_ONLINE_ACTIVE];
+}
+
 /* List the rows that a mode holds, constraints first, and mark the normals of sliding contacts. */
 FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o)
 {
@@ -259,8 +266,7 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
     fsm_order_chart(o, at_Q, at_H);
     sort_rest(chart, FSM_ONLINE_LISTS + 2 * R, chart[FSM_ONLINE_RANK], U);
     fsm_list_nonzero(o);
-    if (chart[FSM_ONLINE_SLIDES] == 1 && 0 < chart[FSM_ONLINE_RANK] &&
-        chart[FSM_ONLINE_RANK] < chart[FSM_ONLINE_ACTIVE]) {
+    if (shares_may_count(chart)) {
         fsm_eliminate_held_rows(o, t, x, c);
         fsm_find_shared_rows(o);
         fsm_list_nonzero(o);
@@ -688,11 +694,14 @@ FSM_LOCAL void fsm_find_shared_rows(struct fsm_online_mode *o)
     chart[FSM_ONLINE_SHARED] = shared;
 }
 
-/* Whether rows left out share the load so that the motion depends on it by now, though it did not in the chart. */
+/* Whether rows left out share the load so that the motion depends on it by now, though it did not in the chart.
+
+   The null vectors are overwritten. */
 FSM_LOCAL bool fsm_shares_count_now(struct fsm_online_mode *o)
 {
     const int64_t *chart = o->chart.at;
-    for (int64_t d = chart[FSM_ONLINE_SHARED]; d < chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK]; d++) {
+    int64_t count = shares_may_count(chart) ? chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK] : 0;
+    for (int64_t d = chart[FSM_ONLINE_SHARED]; d < count; d++) {
         null_vector(o, d);
         if (changes_motion(o, d)) {
             return true;
