@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 3
 ROUNDS ?= 7
+RUNTIME_WORKERS ?= 2
 ORACLE_ARGS ?= --quick
 
 .PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi language wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel clean
@@ -38,7 +39,7 @@ test-firmware: $(VENV)/.installed-test  ## run the firmware on a simulated board
 
 test-runtime: $(VENV)/.installed-test  ## build the runtime with warnings as errors, sanitizers and for a small processor, and try it
 	bash .ci/get_compiler arm || true  # its test is skipped then
-	$(BIN)/python -m pytest -m "runtime and not long" -n 2 --dist worksteal tests/runtime
+	$(BIN)/python -m pytest -m "runtime and not long" -n $(RUNTIME_WORKERS) --dist worksteal tests/runtime
 
 # On a machine that is full a page may be late: what fails is run once more.
 test-browser: $(VENV)/.installed-browser  ## run the tests of the page in a browser, which is got if there is none

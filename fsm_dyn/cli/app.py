@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from fsm_dyn.cli.console import Quiet, Verbose, handle_errors, set_progress, with_progress_options
-from fsm_dyn.cli.device import device_command
-from fsm_dyn.cli.export import export_command
-from fsm_dyn.cli.live import live_command, view_command
-from fsm_dyn.cli.model_commands import (
-    check_command,
-    check_equation_command,
-    compile_command,
-    equations_command,
-    graph_command,
-    models_command,
-    new_command,
-    schema_command,
-)
-from fsm_dyn.cli.passivity import passivity_command
-from fsm_dyn.cli.run import demo_command, explain_command, loads_command, run_command
-from fsm_dyn.cli.study import fit_command, study_command, verify_command
+
+# Command to its module and its line in the list of commands, in the order in which a user meets them. The function of
+# `name` in the module is `name_command`.
+COMMANDS = {
+    "new": ("model_commands", "Write a commented starter file."),
+    "models": ("model_commands", "List the mechanisms that come with the package."),
+    "schema": ("model_commands", "Print the JSON Schema of the model language, for editors."),
+    "check": ("model_commands", "Compile a model; list contents, infeasible modes, tolerances."),
+    "verify": ("study", "Compare independent derivations of a model's equations."),
+    "compile": ("model_commands", "Derive all modes and list their sizes."),
+    "graph": ("model_commands", "Draw what a run visits, or with --all the mode graph."),
+    "equations": ("model_commands", "Write the equations of a mode: HTML, LaTeX, SymPy, NumPy, C."),
+    "check-equation": ("model_commands", "Check an equation worked by hand, term by term."),
+    "run": ("run", "Simulate a model; list the phases or modes that it visits."),
+    "study": ("study", "Run a model over a grid, or over a sample of its tolerances."),
+    "fit": ("study", "Find the parameters that reproduce a measured motion."),
+    "explain": ("run", "Explain the mode at a time: transitions, forces, guards."),
+    "loads": ("run", "List peak forces and impulses in every connection."),
+    "export": ("export", "Write a model as sources that run without Python."),
+    "live": ("live", "Run a model coupled to a device; report its timing."),
+    "view": ("live", "Run a model live on a page, or play back a recorded run."),
+    "device": ("device", "Couple a model to a device, real or emulated, with a page."),
+    "passivity": ("passivity", "Assess the passivity of a model and a device."),
+    "demo": ("run", "Compile, run and draw the shopping cart."),
+}
 
 # Words that other tools have for a command.
 _ELSEWHERE = {
@@ -35,12 +45,28 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 
+def command_of(name: str) -> TyperCommand:
+    """Import the module of a command of ``COMMANDS`` and return the command with its options."""
+    module, line = COMMANDS[name]
+    function = getattr(import_module(f"fsm_dyn.cli.{module}"), f"{name.replace('-', '_')}_command")
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, short_help=line)(with_progress_options(function))
+    return cast(TyperCommand, get_command(alone))
+
+
 class _Commands(TyperGroup):
-    """The commands; an unknown one is answered by the command that other tools call so."""
+    """The commands, imported one by one when they are called: the list of all answers at once."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands.update({name: TyperCommand(name, short_help=line) for name, (_, line) in COMMANDS.items()})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command called; to one unknown, the error offers the word that it has here."""
         if args and args[0] in _ELSEWHERE:
             ctx.fail(f"Unknown command '{args[0]}'. Did you mean '{_ELSEWHERE[args[0]]}'?")
+        if args and args[0] in COMMANDS:
+            self.commands[args[0]] = command_of(args[0])
         return super().resolve_command(ctx, args)
 
 
@@ -52,49 +78,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # an unexpected exception is a bug: show its plain traceback
     rich_markup_mode=None,
 )
-
-# Command name to function, in the order in which a user meets them.
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "new": new_command,
-    "models": models_command,
-    "schema": schema_command,
-    "check": check_command,
-    "verify": verify_command,
-    "compile": compile_command,
-    "graph": graph_command,
-    "equations": equations_command,
-    "check-equation": check_equation_command,
-    "run": run_command,
-    "study": study_command,
-    "fit": fit_command,
-    "explain": explain_command,
-    "loads": loads_command,
-    "export": export_command,
-    "live": live_command,
-    "view": view_command,
-    "device": device_command,
-    "passivity": passivity_command,
-    "demo": demo_command,
-}
-# Shown in the list of commands instead of first sentences longer than a line of 80 columns.
-_SHORT = {
-    "new": "Write a commented starter file.",
-    "check": "Compile a model; list contents, infeasible modes, tolerances.",
-    "verify": "Compare independent derivations of a model's equations.",
-    "graph": "Draw what a run visits, or with --all the mode graph.",
-    "equations": "Write the equations of a mode: HTML, LaTeX, SymPy, NumPy, C.",
-    "check-equation": "Check an equation worked by hand, term by term.",
-    "run": "Simulate a model; list the phases or modes that it visits.",
-    "study": "Run a model over a grid, or over a sample of its tolerances.",
-    "fit": "Find the parameters that reproduce a measured motion.",
-    "explain": "Explain the mode at a time: transitions, forces, guards.",
-    "loads": "List peak forces and impulses in every connection.",
-    "view": "Run a model live on a page, or play back a recorded run.",
-    "device": "Couple a model to a device, real or emulated, with a page.",
-    "demo": "Compile, run and draw the shopping cart.",
-}
-for _name, _command in _COMMANDS.items():
-    app.command(_name, short_help=_SHORT.get(_name))(with_progress_options(_command))
 
 
 def _show_version(requested: bool) -> None:

@@ -6,14 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.app import COMMANDS, command_of
 from fsm_dyn.core.errors import InputError, RunError
 from tests.unit.cli.conftest import call
 
 DOCS = Path(__file__).parents[3] / "docs"
-COMMANDS = tuple(command.name for command in app.registered_commands)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -59,7 +57,7 @@ def test_progress_is_left_out_or_shown_stage_by_stage(tmp_path):
 def test_every_command_takes_the_options_of_progress_before_and_after_its_name(command):
     """Both options together are refused, in any position: so each was read, and nothing has begun."""
     needed = []
-    for one in get_command(app).commands[command].params:
+    for one in command_of(command).params:
         if one.required:
             needed += ["nothing"] if one.param_type_name == "argument" else [one.opts[0], "nothing"]
     for before, after in ([("-q", "-v"), ()], [("-q",), ("-v",)], [("-v",), ("--quiet",)], [(), ("-q", "--verbose")]):
