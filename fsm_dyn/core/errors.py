@@ -128,6 +128,10 @@ class PhaseWarning(UserWarning):
     """A phase of a model can never begin."""
 
 
+class VariantWarning(UserWarning):
+    """A variant of a model adds an entry whose name is almost that of another."""
+
+
 def warn_of_energy(model: str, texts: Iterable[str]) -> None:
     """Warn of energy balances that do not close, at the line of the caller outside the package."""
     _warn_of(EnergyWarning, model, texts)

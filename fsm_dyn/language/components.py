@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
+from fsm_dyn.core.errors import (
+    NOWHERE,
+    ExpressionError,
+    InputError,
+    Location,
+    ModelError,
+    VariantWarning,
+    did_you_mean,
+    warn_caller,
+)
 from fsm_dyn.language import models
 from fsm_dyn.language.body_forms import SIGNS, OutlineForm
 from fsm_dyn.language.build_contacts import with_pairs_written_out
@@ -20,12 +30,23 @@ from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import KeyedMapping, renamed
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
 from fsm_dyn.language.rewriting import made_names
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, compose, read_file, where_of
+from fsm_dyn.language.yaml import (
+    LocatedList,
+    LocatedMapping,
+    LocatedStr,
+    Scalar,
+    Tree,
+    compose,
+    read_file,
+    scalars,
+    where_of,
+)
 
 # -- Variants of a model, given by their differences ---------------------------------------------------------
 
 ADDED = ("loads", "transitions")  # lists whose items are added, rather than replaced as a whole
 SEPARATOR = ":"
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 def split_name(text: str) -> tuple[str, str | None]:
@@ -73,6 +94,103 @@ def overlaid(tree: Tree, variant: str, default_name: str, where: Location | None
         name = f"{own.text if isinstance(own, Scalar) else default_name}-{variant}"
         merged = _with(merged, LocatedStr("name"), Scalar(name, name, tree.where))
     return merged
+
+
+# A name that a variant adds may be a misspelt one of the model. A quantity that nothing uses has no effect, so it is
+# refused; an entry to which nothing has to refer is pointed at where its name is almost one of the model.
+
+_USED = ("parameters", "inputs", "memory", "coordinates", "frames", "points")
+_UNUSED = ("outputs", "requirements", "scenarios", "phases", "contacts", *ADDED)
+
+
+def check_added_names(tree: Tree, variant: str) -> None:
+    """Refuse names of a variant that neither the model has nor anything uses, and warn of those like one of the model.
+
+    Parameters
+    ----------
+    tree : Tree
+        The model with its variants.
+    variant : str
+        One of these.
+
+    Raises
+    ------
+    ModelError
+        At the first unused parameter, input, memory, coordinate, frame or point.
+    """
+    base = _mapping(tree)
+    overlay = _mapping(_mapping(base.get(LocatedStr("variants"))).get(LocatedStr(variant)))
+    words: set[str] = set()
+    for section in (*_USED, *_UNUSED):
+        known = _names_of(base.get(LocatedStr(section)))
+        for word in _names_of(overlay.get(LocatedStr(section))):
+            if word in known:
+                continue
+            remedy = did_you_mean(word, known)
+            if section in _UNUSED:
+                if remedy and _alike(word, remedy.split("'")[1]):
+                    text = f"{word.where}: in variant {variant}: {section} has no {str(word)!r} in the model; {remedy}"
+                    warn_caller(text, VariantWarning)
+                continue
+            words = words or _words_of_model(base, overlay)
+            if word not in words:
+                raise ModelError(
+                    f"in variant {variant}: the model has no {str(word)!r} among its {section}, and nothing uses it",
+                    word.where,
+                    found=word,
+                    allowed=", ".join(known) or "a name in use",
+                    remedy=remedy or "name it in an expression, or omit it",
+                )
+
+
+def _words_of_model(base: LocatedMapping, overlay: LocatedMapping) -> set[str]:
+    """Return the names that a model and one of its variants use."""
+    own = [value for word, value in base.items() if word not in ("variants", "summary", "source")]
+    return _words(*own, overlay).union(*map(_assigned, [*own, overlay]))
+
+
+def _mapping(tree: Tree | None) -> LocatedMapping:
+    return tree if isinstance(tree, LocatedMapping) else LocatedMapping({}, NOWHERE)
+
+
+def _names_of(section: Tree | None) -> list[LocatedStr]:
+    """Return the names of the entries of a section."""
+    if isinstance(section, LocatedList):
+        found = [item.get(LocatedStr("name")) if isinstance(item, LocatedMapping) else item for item in section]
+        return [LocatedStr(item.text, item.where) for item in found if isinstance(item, Scalar)]
+    return [*_mapping(section)]
+
+
+def _words(*trees: Tree) -> set[str]:
+    """Return the names in values; of texts that are no expressions, every word."""
+    found: set[str] = set()
+    for leaf in (leaf for tree in trees for leaf in scalars(tree)):
+        try:
+            found.update(token.text for token in _name_tokens(leaf.text, leaf.where))
+        except ExpressionError:
+            found.update(_NAME.findall(leaf.text))
+    return found
+
+
+def _assigned(tree: Tree) -> set[str]:
+    """Return the names that transitions and controllers assign to."""
+    found: set[str] = set()
+    pending = [tree]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, LocatedMapping):
+            found.update(map(str, _mapping(item.get(LocatedStr("set")))))
+            pending.extend(item.values())
+        elif isinstance(item, LocatedList):
+            pending.extend(item)
+    return found
+
+
+def _alike(word: str, other: str) -> bool:
+    """Whether two names differ by a slip: other names differ in digits, or in a word."""
+    plain, meant = (re.sub("[0-9]", "", name) for name in (word, other))
+    slip = plain != meant and abs(len(word) - len(other)) < 3 and word.count("_") == other.count("_")
+    return slip and difflib.SequenceMatcher(None, word, other).ratio() >= 0.8
 
 
 def _merged(base: LocatedMapping, overlay: LocatedMapping, *, top: bool = False) -> LocatedMapping:
@@ -271,18 +389,13 @@ class Renaming:
 
     def _renamed(self, text: Text) -> str:
         """Return the text with its names changed; units, and the letters after a dot, are no names."""
-        source, tokens = text.text, tokenise(text.text, text.where)
+        source = text.text
         pieces: list[str] = []
-        at = copied = 0
-        while at < len(tokens):
-            token = tokens[at]
-            if token.kind == "number":
-                at = read_quantity(tokens, at, text.where)[2]
-                continue
-            if token.kind == "name" and token.text in self.names and not _follows_dot(tokens, at):
+        copied = 0
+        for token in _name_tokens(source, text.where):
+            if token.text in self.names:
                 pieces += [source[copied : token.start], self.names[token.text]]
                 copied = token.end
-            at += 1
         return "".join([*pieces, source[copied:]])
 
     def _relative(self, match: re.Match[str]) -> str:
@@ -300,8 +413,17 @@ class Renaming:
         return f"({match.group()} - vel({first}, {frame}))"
 
 
-def _follows_dot(tokens: list[Token], at: int) -> bool:
-    return at > 0 and tokens[at - 1].text == "."
+def _name_tokens(source: str, where: Location) -> Iterator[Token]:
+    """Yield the names of an expression: neither units nor the letters after a dot."""
+    tokens = tokenise(source, where)
+    at = 0
+    while at < len(tokens):
+        if tokens[at].kind == "number":
+            at = read_quantity(tokens, at, where)[2]
+            continue
+        if tokens[at].kind == "name" and not (at > 0 and tokens[at - 1].text == "."):
+            yield tokens[at]
+        at += 1
 
 
 # -- A model and its components as one form ------------------------------------------------------------------

@@ -15,7 +15,7 @@ from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.language.build import build
 from fsm_dyn.language.check_references import check
 from fsm_dyn.language.check_requirements import judged_phases
-from fsm_dyn.language.components import Origin, merge_components, overlaid
+from fsm_dyn.language.components import Origin, check_added_names, merge_components, overlaid
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.joint_expansion import turns_uncounted
@@ -200,6 +200,7 @@ def from_tree(
     if variant is not None or form.use:
         text = as_text(plain_data(whole))
     for name in form.variants:
+        check_added_names(tree, name)
         try:
             _checked(tree, default_name, name, origin)
         except ModelError as error:

@@ -3,7 +3,7 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.core.errors import InputError, ModelError, VariantWarning
 from fsm_dyn.language import loader
 from fsm_dyn.language.components import split_name
 
@@ -76,3 +76,47 @@ def test_named_after_a_colon(tmp_path):
 )
 def test_what_a_colon_separates(text, parts):
     assert split_name(text) == parts
+
+
+@pytest.mark.parametrize(
+    ("overlay", "section", "meant"),
+    [
+        ("{parameters: {mm: 3 kg}}", "parameters", "m"),
+        ("{parameters: {kg: 3 kg}}", "parameters", ""),
+        ("{parameters: {mass: 3 kg}}", "parameters", ""),
+        ("{coordinates: {yy: m}}", "coordinates", "y"),
+        ("{inputs: {push: N}, schedule: {push: 3 N}}", "inputs", ""),
+        ("{memory: {count: 0}}", "memory", ""),
+        ("{points: {PP: {from: O, at: y*N.y}}}", "points", "P"),
+    ],
+)
+def test_a_variant_adds_no_quantity_that_nothing_uses(overlay, section, meant):
+    text = TEXT.replace("plain: {name: other, loads: null}", f"plain: {overlay}")
+    word = overlay[1:].split("{")[1].split(":")[0]
+    remedy = f"did you mean '{meant}'" if meant else "name it in an expression, or omit it"
+    with pytest.raises(ModelError) as caught:
+        loader.load("drop", text=text)
+    assert (
+        caught.value.message == f"in variant plain: the model has no '{word}' among its {section}, and nothing uses it"
+    )
+    assert (caught.value.where.line, caught.value.found) == (16, word)
+    assert caught.value.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    "overlay",
+    [
+        "{parameters: {mm: 3 kg}, bodies: {block: {mass: 2*mm}}}",
+        "{memory: {count: 0}, transitions: [{from: '*', on: ground closes, set: {count: 1}}]}",
+        "{outputs: {high: y}, requirements: {low: always high < 2 m}}",
+    ],
+)
+def test_a_variant_adds_what_it_uses(overlay):
+    text = TEXT.replace("plain: {name: other, loads: null}", f"plain: {overlay}")
+    assert loader.load("drop", text=text, variant="plain").name == "drop-plain"
+
+
+def test_a_variant_warns_of_an_added_load_named_almost_as_another():
+    text = TEXT.replace("at: P, name: lift}, {force: 1", "at: P, name: lifft}, {force: 1")
+    with pytest.warns(VariantWarning, match="drop:15:.*in variant heavy: loads has no 'lifft' in the model; did you"):
+        loader.load("drop", text=text)
