@@ -378,11 +378,13 @@ def _check_folder(folder: Path, target: str) -> None:
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write all files or none: a temporary folder is filled first."""
+    """Write all files or none: a temporary folder is filled first. Equal files stay, so `make` keeps their objects."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
             for name, content in files.items():
+                if (folder / name).is_file() and (folder / name).read_bytes() == content:
+                    continue
                 path = Path(beside) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import platform
 import re
-import shlex
-import shutil
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import resources
-from pathlib import Path
 from typing import Any, Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
-from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.exports.c_model import parameter_limits, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
+from fsm_dyn.exports.unit_binary import shared_library
 from fsm_dyn.language.units import TABLE, dimension_text
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
@@ -514,16 +508,6 @@ const bool fsm_fmu_reals = {reals};
 const int64_t fsm_fmu_indicators = {count};
 const int32_t fsm_fmu_indicator_of[] = {{{numbers}}};
 """
-_FLAGS: Final = (
-    "-std=c99",
-    "-O2",
-    "-ffp-contract=off",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-shared",
-    "-DFSM_NO_HOST",
-    "-I.",
-)
 _SYSTEMS: Final = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
 
 
@@ -554,7 +538,7 @@ def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> 
     kept["fsm_tangents.c"] = tangents_source(run).encode()
     compiled = [f"{prefix}.c", "fsm_tangents.c", "fsm_unit.c", _OWN[version][0]]
     files = {
-        f"binaries/{_folder(version)}/{prefix}{_SYSTEMS[sys.platform][1]}": _library(kept, compiled),
+        f"binaries/{_folder(version)}/{prefix}{_SYSTEMS[sys.platform][1]}": shared_library(kept, compiled),
         **{f"sources/{name}": content for name, content in kept.items()},
     }
     if version == 2:
@@ -610,37 +594,3 @@ def _folder(version: int) -> str:
     if version == 3:
         return f"{machine}-{system}"
     return {"windows": "win", "darwin": "darwin"}.get(system, system) + ("64" if sys.maxsize > 2**32 else "32")
-
-
-def compiler() -> list[str]:
-    """Return the C compiler: of the environment variable CC, the one Python was built with, or cc.
-
-    Raises
-    ------
-    InputError
-        There is none.
-    """
-    for command in (os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"):
-        if command and shutil.which(shlex.split(command)[0]):
-            return shlex.split(command)[:1]
-    raise InputError(
-        "there is no C compiler, which an export to FMI needs",
-        remedy="install one (Debian, Ubuntu: the package gcc; macOS: xcode-select --install), or name it by CC",
-    )
-
-
-def _library(sources: Mapping[str, bytes], compiled: list[str]) -> bytes:
-    """Compile sources to a shared library and return it."""
-    command = compiler()
-    with tempfile.TemporaryDirectory() as place:
-        for name, content in sources.items():
-            path = Path(place) / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        flags = [*_FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
-        done = subprocess.run(
-            [*command, *flags, *compiled, "-o", "unit", "-lm"], cwd=place, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise RunError(f"{command[0]} could not compile the unit\n{done.stderr[-2000:]}")
-        return (Path(place) / "unit").read_bytes()

@@ -21,9 +21,8 @@ PLAIN = {name: value for name, value in os.environ.items() if name != "LD_PRELOA
 
 
 def quick_units(patch, *flags):
-    """Let units be compiled without optimisation, and the sources that they share once for all of them."""
+    """Let units be compiled without optimisation; what they share is kept in the user's cache."""
     patch.setenv("CFLAGS", " ".join(("-O0", *flags)))
-    patch.setenv("CC", str(Path(__file__).with_name("caching_compiler.py")))
 
 
 def machine_object(folder, *flags):
