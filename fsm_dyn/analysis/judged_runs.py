@@ -421,10 +421,13 @@ class RunsTogether(Runs):
     def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun | None]:
         """Return each run, judged, with extremes of outputs and their curves over ``times``.
 
-        None for runs with a possibly open energy balance: to be decided by a run alone.
+        None for runs with a possibly open energy balance, and for all if one passed a change point: to be decided by
+        a run alone.
         """
         runs, model = self.runs, self.model
         speeds = slice(len(model.layout.q), None)
+        if runs.passed:
+            return [None] * len(runs.numbers)
         with np.errstate(all="ignore"):
             alone = rates_are_contradicted(
                 runs.begin, runs.t, runs.x[:, speeds], runs.x_dot[:, speeds], runs.x_mid[:, speeds]

@@ -378,7 +378,8 @@ def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
         A joint cannot be expanded, or creates an existing name.
     """
     absolute = form.joint_coordinates == "absolute"
-    made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute)
+    moving = (*mechanism.coordinates, *mechanism.inputs, "t")
+    made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute, moving)
     if absolute:
         refuse_whole_turns(mechanism, made.relative)
         points = substituted_points(mechanism.points, made.relative, made.points)

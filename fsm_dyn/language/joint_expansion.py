@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from fsm_dyn.language.elements import (
     Frame,
     Joint,
     PositionConstraint,
+    RotatedFrame,
     SimpleFrame,
     VelocityConstraint,
 )
@@ -41,6 +43,7 @@ from fsm_dyn.language.joint_forms import (
     RubbingForm,
     TurningForm,
     both_axes,
+    with_axes_of_ends,
 )
 from fsm_dyn.language.model import Coordinate, Mechanism, Point
 from fsm_dyn.language.yaml import LocatedStr, where_of
@@ -304,6 +307,8 @@ class JointExpansion:
     units: bool
     frames: dict[str, Frame]
     plane: bool = False
+    tree: dict[str, Frame] = field(default_factory=dict)  # frames of relative coordinates
+    moving: frozenset[str] = frozenset()  # names in their angles that change: coordinates, inputs and time
     joints: dict[str, Joint] = field(default_factory=dict)
     coordinates: dict[str, Coordinate] = field(default_factory=dict)
     points: dict[str, Point] = field(default_factory=dict)
@@ -390,12 +395,13 @@ class JointExpander(ABC, Generic[EndsT]):
         Raises
         ------
         ModelError
-            One of the frames is not declared.
+            One of the frames is not declared, or an axis is not fixed in them.
         """
         made = self.made
         for key, frame in self.ends:
             if frame not in made.frames and frame != NEWTONIAN:
                 raise self._missing(frame, key)
+        self.form = with_axes_of_ends(self.form, partial(is_axis_fixed, frames=made.tree, moving=made.moving))
         self.add_friction(points)
         rows = {LocatedStr(f"{self.name}{suffix}", self.where): text for suffix, text in self.rows(points)}
         for row, text in rows.items():
@@ -661,6 +667,31 @@ def aligned(first: AxisForm, second: AxisForm) -> Iterator[tuple[str, str]]:
     """Yield rows: the second axis keeps the direction of the first."""
     for suffix, direction in zip(("_turn1", "_turn2"), across(first), strict=True):
         yield suffix, f"dot({second}, {direction})"
+
+
+def is_axis_fixed(axis: AxisForm, end: str, frames: Mapping[str, Frame], moving: Set[str]) -> bool:
+    """Whether an axis keeps its direction in a frame: frames between turn by constant angles, or about this axis.
+
+    Parameters
+    ----------
+    end : str
+        The frame.
+    frames : mapping
+        All frames of the model.
+    moving : set of str
+        Names in angles that are not constant.
+    """
+    lines = [[axis.frame], [end]]
+    for line in lines:
+        while line[-1] in frames:
+            line.append(frames[line[-1]].parent)
+    between = [name for here, there in (lines, lines[::-1]) for name in here if name not in there]
+    steps = [frames[name] for name in between if name in frames]
+    return all(isinstance(step, SimpleFrame) and step.axis == axis.letter for step in steps) or all(
+        isinstance(step, RotatedFrame)
+        and not any(moving & set(re.findall(r"[A-Za-z_]\w*", angle.text)) for _, angle in step.rotations)
+        for step in steps
+    )
 
 
 def across(axis: AxisForm) -> tuple[str, ...]:

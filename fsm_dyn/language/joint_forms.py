@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
 from fsm_dyn.language.body_forms import AXES
@@ -17,6 +17,8 @@ from fsm_dyn.language.keyed import KeyedMapping, in_place_of, mapping
 from fsm_dyn.language.keys import FLAG, NAME, Schema, expression, expressions, key, leaf, part, reference
 from fsm_dyn.language.model import RANGE
 from fsm_dyn.language.yaml import LocatedList, LocatedStr, Scalar, Tree, describe
+
+EndsT = TypeVar("EndsT", bound="EndsForm")
 
 _AXIS = re.compile(r"\s*(-?)\s*([A-Za-z][A-Za-z0-9_]*)\.([xyz])\s*")
 _CYCLE = "xyzxyz"
@@ -310,3 +312,47 @@ def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, Axi
     """
     first = axes[0]
     return first, axes[1] if len(axes) == 2 else AxisForm(form.child, first.letter, first.sign, first.where)
+
+
+def with_axes_of_ends(form: EndsT, is_fixed: Callable[[AxisForm, str], bool]) -> EndsT:
+    """Return a joint between existing frames with the axes of parent and child in this order.
+
+    A row of two axes of one and the same frame would prevent nothing.
+
+    Parameters
+    ----------
+    is_fixed : callable
+        Whether an axis keeps its direction in a frame.
+
+    Raises
+    ------
+    ModelError
+        An axis moves in both frames, or two axes are of one of them.
+    """
+    carrier = (form.carrier,) if isinstance(form, GearForm) else ()
+    ends = ((form.parent, *carrier), (form.child, *carrier))
+    for word in ("axis", "pin"):
+        given = getattr(form, word, None)
+        if given is None:
+            continue
+        axes = given if isinstance(given, tuple) else (given,)
+        fits = [[any(is_fixed(axis, frame) for frame in end) for end in ends] for axis in axes]
+        if fits[0][0] and fits[-1][len(axes) - 1]:
+            continue
+        turns = isinstance(form, GearForm) or (isinstance(form, PinSliderForm) and word == "axis")  # a slot turns away
+        if len(axes) == 1 and fits[0][1] and not turns:
+            own = AxisForm(form.parent, axes[0].letter, axes[0].sign, axes[0].where)
+            form = replace(form, **{word: (own, axes[0]) if isinstance(given, tuple) else own})
+        elif len(axes) == 2 and fits[0][1] and fits[1][0] and not isinstance(form, GearForm):
+            form = replace(form, **{word: (axes[1], axes[0])})
+        else:
+            raise ModelError(
+                f"{form.what} that closes a loop has its {word} in {str(form.parent)!r} and in {str(form.child)!r}",
+                form.key(word),
+                found=", ".join(map(str, axes)),
+                allowed=f"an axis of {form.parent}" + (f", or one of {form.parent} and one of {form.child}"
+                                                       if isinstance(given, tuple) else ""),
+                remedy=f"`{word}: [{form.parent}.{axes[0].letter}, {form.child}.{axes[-1].letter}]`"
+                if isinstance(given, tuple) else f"`{word}: {form.parent}.{axes[0].letter}`",
+            )  # fmt: skip
+    return form

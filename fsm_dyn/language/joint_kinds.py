@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -502,7 +502,11 @@ JOINTS: Final[Mapping[str, type[JointExpander[Any]]]] = {
 
 
 def joints_of(
-    forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units: bool, absolute: bool = False
+    forms: Mapping[str, JointForm],
+    frames: Mapping[str, Frame],
+    units: bool,
+    absolute: bool = False,
+    moving: Collection[str] = (),
 ) -> JointExpansion:
     """Return the expanded joints.
 
@@ -516,6 +520,8 @@ def joints_of(
         Whether the model has units: coordinates of joints then have them too.
     absolute : bool
         Whether children move freely and every joint gives rows (:mod:`fsm_dyn.language.rewriting`).
+    moving : collection of str
+        Names in angles of frames that are not constant, besides coordinates of joints.
 
     Raises
     ------
@@ -531,6 +537,7 @@ def joints_of(
     made.plane = _in_plane(placed, frames)
     for joint in in_tree:  # all frames first: a loop may be closed by a joint written before them
         joint.make_child()
+    made.tree, made.moving = dict(made.frames), frozenset({*moving, *made.coordinates})
     tree = dict(made.joints)
     if absolute:
         _let_go(made, in_tree, _in_plane(in_tree, frames))

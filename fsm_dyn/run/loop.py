@@ -311,12 +311,15 @@ class RecordedRuns(Rows):
         As of :class:`~fsm_dyn.runtime.layouts.Buffers`.
     statuses : int64 array, shape (n,)
         Codes of the outcomes.
+    passed : bool
+        Whether any of them passed a change point.
     """
 
     numbers: range
     first_transition: Integers
     records: Floats
     statuses: Integers
+    passed: bool
 
 
 @dataclass(frozen=True)
@@ -377,11 +380,11 @@ class _Batch:
             status = int(advance_batch(batch, end))
             self.next = int(batch.next)
             if status == Status.BUFFER_FULL and self.next > first:
-                yield self._recorded(loop, range(first, self.next))
+                yield self._recorded(loop, range(first, self.next), batch.passages > 0)
                 batch.rows = batch.transitions = batch.passages = batch.under_way = 0
                 first, status = self.next, int(Status.PAUSED)
         if self.next > first:
-            yield self._recorded(loop, range(first, self.next))
+            yield self._recorded(loop, range(first, self.next), batch.passages > 0)
         self.workspace.give_back(loop)
         if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
             self.contacts = int(loop.tables.sizes[Sizes.N_CONTACTS])
@@ -424,7 +427,7 @@ class _Batch:
         )  # fmt: skip
         return loop, batch
 
-    def _recorded(self, loop: LoopState, numbers: range) -> RecordedRuns:
+    def _recorded(self, loop: LoopState, numbers: range, passed: bool) -> RecordedRuns:
         ends = self.ends[numbers.start : numbers.stop]
         zero = np.zeros(1, np.int64)
         rows = np.concatenate([zero, np.cumsum(ends[:, EndColumn.ROWS])])
@@ -433,5 +436,5 @@ class _Batch:
         return RecordedRuns.of_table(
             buffers.rows[: rows[-1]], buffers.modes[: rows[-1]], len(loop.state.x), begin=rows, numbers=numbers,
             first_transition=transitions, records=buffers.transitions[: transitions[-1]],
-            statuses=ends[:, EndColumn.STATUS].copy(),
+            statuses=ends[:, EndColumn.STATUS].copy(), passed=passed,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from fsm_dyn.analysis import judged_runs
 from fsm_dyn.cli.app import app
 from fsm_dyn.cli.study import print_study
 from fsm_dyn.core.errors import EnergyWarning
+from fsm_dyn.language.loader import load
 from fsm_dyn.run import energy
 from fsm_dyn.run.energy import rates_are_contradicted
 
@@ -126,3 +127,46 @@ def test_contradictions_are_found_run_by_run():
     assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [False, True]
     u_mid[1] = np.nan
     assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [True, True]
+
+
+# a linkage of two legs whose second leg folds in the instant in which the first gives no way to the chart's speeds
+FOLDED = """
+fsm_dyn: 1
+points:
+  B1: {from: O, at: 1*N.x}
+  B2: {from: O, at: 1*N.y}
+  K1: {from: B1, at: 1*L1.x}
+  T1: {from: K1, at: 1*U1.x}
+  PC: {from: P_origin, at: -1*P.x}
+  K2: {from: B2, at: 1*L2.y}
+  T2: {from: K2, at: 1*U2.y}
+  P2: {from: PC, at: 1*P.y}
+joints:
+  a1: {revolute: {child: L1, at: B1, axis: N.y}}
+  a2: {revolute: {parent: L1, child: U1, at: K1, axis: L1.y}}
+  a3: {revolute: {parent: U1, child: P, at: T1, axis: U1.y}}
+  b1: {revolute: {child: L2, at: B2, axis: N.x}}
+  b2: {revolute: {parent: L2, child: U2, at: K2, axis: L2.x}}
+  loop: {ball: {parent: U2, child: P, at: [T2, P2]}}
+bodies:
+  l1: {frame: L1, center: K1, mass: 1, inertia: {yy: 0.1}}
+  u1: {frame: U1, center: T1, mass: 1, inertia: {yy: 0.1}}
+  l2: {frame: L2, center: K2, mass: 1, inertia: {xx: 0.1}}
+  u2: {frame: U2, center: T2, mass: 1, inertia: {xx: 0.1}}
+  p: {frame: P, center: PC, mass: 2, inertia: {yy: 0.1}}
+loads: [{gravity: -9.81*N.z}]
+modes: {motion: {independent: [a2_dot, a3_dot]}}
+initial: {a1: -1.0472, guess: {a2: -1.0472, a3: 2.0944, b1: -1.0472, b2: 2.0944}}
+"""
+
+
+def test_a_passage_of_a_change_point_that_loses_little_energy_is_said():
+    graph = fsm_dyn.compile(load(text=FOLDED))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EnergyWarning)
+        runs = [fsm_dyn.simulate(graph, 0.6, strategy=name) for name in ("compiled", "online")]
+    for run in runs:
+        assert run.change_points
+        assert bool(run.warnings) == (run.energy.relative_residual > 1e-4)
+    assert [bool(run.warnings) for run in runs] == [True, False]
+    assert "compare with strategy='online'" in runs[0].warnings[0]

@@ -124,12 +124,16 @@ bodies:
     np.testing.assert_allclose(M, [[5, 1, 0, 0], [1, 1, 0, 0], [0, 0, 2, 0], [0, 0, 0, 3]], atol=1e-14)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_loop_leaves_the_motions_that_the_joint_in_a_tree_gives(kind):
-    """Two free bodies have six freedoms each; a joint's rows leave those of the tree, none of them idle."""
-    keys, freedoms = KINDS[kind]
-    text = f"""
+def loop_of(kind, keys):
+    """A free body B with a joint that closes a loop; S turns with B about x, R rests against N, T turns about z."""
+    return load(
+        text=f"""
 fsm_dyn: 1
+coordinates: [s]
+frames:
+  S: {{parent: B, rotate: {{x: s}}}}
+  R: {{parent: N, rotate: {{z: 1/2}}}}
+  T: {{parent: N, rotate: {{z: s}}}}
 joints:
   ax: {{prismatic: {{child: X, at: O, axis: N.x}}}}
   ay: {{prismatic: {{parent: X, child: Y, at: X_origin, axis: X.y}}}}
@@ -138,14 +142,53 @@ joints:
   loop: {{{kind}: {{child: B, at: [O, B_origin]{", " + keys if keys else ""}}}}}
 bodies:
   body: {{frame: B, center: B_origin, mass: 1, inertia: {{xx: 1, yy: 2, zz: 3}}}}
+  spun: {{frame: S, center: O, mass: 0, inertia: {{xx: 1}}}}
 """
-    mechanism = load(text=text)
-    start = {"ball_e0": 1.0}
+    )
+
+
+# the axes of parent N and child B in every order and by frames that are fixed in them, with the freedoms that remain
+OTHER_AXES = [
+    ("revolute", "axis: B.x", 1),
+    ("revolute", "axis: [B.x, N.x]", 1),
+    ("revolute", "axis: S.x", 1),
+    ("revolute", "axis: [R.z, B.z]", 1),
+    ("prismatic", "axis: B.y", 1),
+    ("cylindrical", "axis: -B.z", 2),
+    ("universal", "axis: [B.y, N.x]", 2),
+    ("planar", "axis: [B.z, T.z]", 3),
+    ("pin_slider", "axis: N.x, pin: B.z", 2),
+]
+
+
+@pytest.mark.parametrize(("kind", "keys", "freedoms"), [(kind, *KINDS[kind]) for kind in KINDS] + OTHER_AXES)
+def test_a_loop_leaves_the_motions_that_the_joint_in_a_tree_gives(kind, keys, freedoms):
+    """Two free bodies have six freedoms each; a joint's rows leave those of the tree, none of them idle."""
+    mechanism = loop_of(kind, keys)
     if kind == "universal":
         assert len(mechanism.joints["loop"].rows) == 4
-    _, _, A = terms_at(mechanism, start)
+    _, _, A = terms_at(mechanism, {"ball_e0": 1.0})
+    A = np.delete(A, list(mechanism.speeds).index("s_dot"), axis=1)
     assert A.shape == (len(mechanism.joints["loop"].rows), 6)
     assert np.linalg.matrix_rank(A, 1e-9) == 6 - freedoms
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("revolute", "axis: [B.x, B.x]"),
+        ("revolute", "axis: T.x"),
+        ("cylindrical", "axis: [N.x, N.y]"),
+        ("prismatic", "axis: T.y"),
+        ("pin_slider", "axis: B.x, pin: N.z"),
+    ],
+)
+def test_an_axis_that_is_fixed_in_neither_frame_of_a_loop_is_refused(kind, keys):
+    with pytest.raises(ModelError, match="that closes a loop has its axis in 'N' and in 'B'") as caught:
+        loop_of(kind, keys)
+    remedy = str(caught.value).split("remedy: `")[1].split("`")[0]
+    corrected = ", ".join([remedy, *keys.split(", ")[1:]]) if kind == "pin_slider" else remedy
+    assert loop_of(kind, corrected).joints["loop"].rows
 
 
 def test_rows_out_of_the_plane_are_left_out_and_a_gap_there_is_an_error():
