@@ -38,6 +38,7 @@ from fsm_dyn.run.run_options import declared
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
+    from fsm_dyn.run.causes import Sentences
     from fsm_dyn.run.judgement import Judgement
     from fsm_dyn.run.trajectory import Trajectory
     from fsm_dyn.run.transitions import Transition
@@ -209,7 +210,7 @@ def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = Fals
     lines += _pairs(trajectory, most)
     judged = trajectory.judge()
     if judged:
-        lines += ["", requirement_table(judged.values())]
+        lines += ["", requirement_table(judged.values(), trajectory.reading.sentences)]
     passed = trajectory.change_points
     lines += ["", *(str(item) for item in passed[:SHOWN])] if passed else []
     if len(passed) > SHOWN:
@@ -300,15 +301,15 @@ def _impact(item: Transition) -> str:
     return "0" if abs(item.energy_lost) <= rounding else f"{-item.energy_lost:+.2e}"
 
 
-def requirement_table(judged: Iterable[Judgement]) -> str:
-    """Return the requirements of a run as a table: verdicts, margins and decisive times."""
+def requirement_table(judged: Iterable[Judgement], sentences: Sentences) -> str:
+    """Return the requirements of a run as a table: verdicts, margins, decisive times, sentences of the last causes."""
     rows = [
         (
             item.name,
             item.verdict,
             "none" if math.isnan(item.margin) else f"{item.margin:.6g} {item.unit}".removesuffix(" 1"),
             "" if item.time is None else f"{item.time:.6f}",
-            item.chain[-1].cause if item.chain else "",
+            sentences.cause(len(item.chain) - 1) if item.chain else "",
         )
         for item in judged
     ]
@@ -651,10 +652,6 @@ def explain_command(
         print_json({**found.as_data(), "outcome": trajectory.outcome.name, "outcome_details": list(ends)})
     else:
         typer.echo(str(found))
-        if trajectory.model.contacts:
-            visit = trajectory.visits.at(found.time)
-            kind = "phase" if trajectory.visits.are_phases else "short name"
-            typer.echo(f"\n{kind}: {visit.name}, since {visit.begin:.6f} s ({visit.cause})")
         if found.time == trajectory.t[-1]:
             typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_outcome()))
 

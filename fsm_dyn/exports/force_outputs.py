@@ -8,8 +8,7 @@ from typing import Any, Final, Literal
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.language.pins import listed_outputs
-from fsm_dyn.language.scales import measures
-from fsm_dyn.language.units import ENERGY, dimension_text, divide
+from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.values import units
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.pin_programs import PinPrograms
@@ -80,13 +79,9 @@ def _wrenches(uses_units: bool, programs: PinPrograms, nodes: Mapping[str, Any])
 
 def _contacts(automaton: Automaton, multipliers: Sequence[Node]) -> Iterator[tuple[str, str, Node]]:
     """Yield name, unit and node of the forces along the rows of all contacts."""
-    dimensions = measures(automaton.mechanism) if automaton.mechanism.uses_units else None
+    of_rows = force_units(automaton.mechanism, [(row.name, row.role) for row in automaton.rows])
     for contact in automaton.contacts:
         rows = {"normal": contact.normal_row} if contact.normal_row >= 0 else {}
         rows |= dict(zip(("friction", "friction2"), contact.tangent_rows, strict=False))
         for part, row in rows.items():
-            unit = ""
-            if dimensions is not None:
-                along = dimensions.normal if part == "normal" else dimensions.tangent
-                unit = dimension_text(divide(ENERGY, along[contact.name]))
-            yield f"contact_{contact.name}_{part}", unit, multipliers[row]
+            yield f"contact_{contact.name}_{part}", of_rows[row], multipliers[row]

@@ -23,7 +23,7 @@ from fsm_dyn.language.expression_tree import Compare, Number, Text, fold, free_n
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.memory import is_condition
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.units import DIMENSIONLESS, LENGTH, TIME, Dimension, divide, multiply
+from fsm_dyn.language.units import DIMENSIONLESS, ENERGY, LENGTH, TIME, Dimension, dimension_text, divide, multiply
 
 Array = NDArray[np.float64]
 
@@ -255,6 +255,17 @@ def _of_row(name: str, role: str, found: Measures) -> Dimension:
     if role in ("kinematic", "velocity", "position"):
         return found.constraints[name]
     return found.normal[name] if role in ("normal", "lock") else found.tangent[name]
+
+
+def force_units(mechanism: Mechanism, rows: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the SI units of the multipliers of rows (owners and roles), ``"N*m"`` along an angle.
+
+    A multiplier times the rate of its row is a power. The texts are empty for a model without units.
+    """
+    if not mechanism.uses_units:
+        return ("",) * len(rows)
+    found = measures(mechanism)
+    return tuple(dimension_text(divide(ENERGY, _of_row(name, role, found))) for name, role in rows)
 
 
 def _crossing(when: Text | None, scope: Scope, mechanism: Mechanism) -> Dimension:

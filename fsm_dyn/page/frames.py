@@ -16,6 +16,7 @@ from fsm_dyn.draw.svg import mode_colours
 from fsm_dyn.language.contacts import SurfaceContact
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.pins import listed_outputs
+from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.tick import TickColumns
@@ -24,7 +25,7 @@ from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.page.scene_drawing import Picture, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.causes import guard_sentence
-from fsm_dyn.run.contact_forces import ContactLocation, Forces
+from fsm_dyn.run.contact_forces import Forces
 from fsm_dyn.run.input_pushes import InputPushes
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.samples import Samples
@@ -51,14 +52,13 @@ class Quantities:
     energies (kinetic, potential, total), couplers' forces, listed outputs of connections.
     """
 
-    def __init__(self, graph: ModeGraph, evaluator: RowEvaluator, locations: tuple[ContactLocation, ...]) -> None:
+    def __init__(self, graph: ModeGraph, evaluator: RowEvaluator) -> None:
         automaton = graph.automaton
         mechanism, layout = automaton.mechanism, evaluator.layout
         units = units_of(mechanism)
         ports = coupled_ports(mechanism)
         coupling = {name for port in ports for name in port.inputs}
         reported = {name for port in ports for axis in port.axes for name in axis.outputs}
-        turning = {automaton.contacts[location.contact].name for location in locations if location.kind == "torque"}
         contacts = {contact.name for contact in automaton.contacts}
         self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
         self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
@@ -70,6 +70,7 @@ class Quantities:
         }
         self._state = [i for i, name in enumerate(layout.x) if name not in displacements]
         rows = _rows(automaton.rows)
+        forces = [text.replace("*", "·") for text in force_units(mechanism, [(r.name, r.role) for r in automaton.rows])]
         defining = {axis.displacement_row for port in ports for axis in port.axes}
         self._rows = [i for i, (_, owner) in enumerate(rows) if owner not in defining]
         self.all: tuple[Quantity, ...] = (
@@ -79,8 +80,8 @@ class Quantities:
             ),
             *(Quantity(layout.w[i], units.get(layout.w[i], ""), "inputs") for i in self._inputs),
             *(
-                Quantity(label, "N·m" if owner in turning else "N", "contacts" if owner in contacts else "constraints")
-                for label, owner in (rows[i] for i in self._rows)
+                Quantity(rows[i][0], forces[i], "contacts" if rows[i][1] in contacts else "constraints")
+                for i in self._rows
             ),
             *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
             *(Quantity(name, units.get(name, ""), "memory") for name in layout.memory),
@@ -282,7 +283,7 @@ class FrameEncoder:
         self.pushes = InputPushes(self.picture.scene, graph.automaton.mechanism, self.evaluator.layout.w, graph.values)
         self.grounds = find_grounds(self.evaluator, self.picture, self.forces.locations, x, c)
         self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
-        self.quantities = Quantities(graph, self.evaluator, self.forces.locations)
+        self.quantities = Quantities(graph, self.evaluator)
         self.solids = () if self.picture.planar else find_solids(graph, self.evaluator, x, c)
         points = self.evaluator.points(x, c)[0]
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])

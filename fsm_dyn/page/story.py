@@ -63,7 +63,7 @@ def story_payload(
         "visits": [
             {**_visit(visit), "before": earlier.get(own[first + k])} for k, visit in enumerate(score.columns)
         ],
-        "lanes": [{**_lane(lane, score.columns), "forces": _forces(trajectory, lane, places)} for lane in score.lanes],
+        "lanes": [{**_lane(lane, score.columns), **_forces(trajectory, lane, places)} for lane in score.lanes],
         "always": list(score.always),
         "graph": _graph(visits.diagram()),
         "narrow": _graph(visits.diagram(narrow=True)),
@@ -102,11 +102,16 @@ def _lane(lane: Lane, columns: Sequence[Visit]) -> dict[str, Any]:
     return {"name": lane.name, "segments": segments, "marks": marks}
 
 
-def _forces(trajectory: Trajectory, lane: Lane, places: Mapping[int, int]) -> list[int]:
-    """Return the indices of the normal forces of a lane, of friction alone those of friction."""
+def _forces(trajectory: Trajectory, lane: Lane, places: Mapping[int, int]) -> dict[str, Any]:
+    """Return the indices of the normal forces of a lane, of friction alone those of friction, and their unit.
+
+    Forces and torques have no sum: a lane with both has none.
+    """
     contacts = [trajectory.model.contacts[k] for entry in lane.entries for k in trajectory.reading.words.entries[entry]]
     rows = [contact.normal_row if contact.normal_row >= 0 else contact.tangent_row for contact in contacts]
-    return [places[row] for row in rows if row in places]
+    rows = [row for row in rows if row in places]
+    units = {trajectory.model.force_units[row].replace("*", "·") for row in rows}
+    return {"forces": [places[row] for row in rows], "unit": units.pop()} if len(units) == 1 else {"forces": []}
 
 
 def _reduced(segment: Segment, visit: Visit) -> tuple[list[float], list[float]]:

@@ -134,8 +134,9 @@ def _draw_cone(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[Flo
         for slope in {float(finite.min()), float(finite.max())} if len(finite) else ():
             for sign in (-1.0, 1.0):
                 axes.plot(ends, sign * slope * np.abs(ends), line, color=palette.SOFT, lw=0.9, zorder=2)
-    axes.set_xlabel("normal force, N")
-    axes.set_ylabel("friction, N")
+    units = rows.model.force_units
+    axes.set_xlabel(_with_unit("normal force", units[contact.normal_row]))
+    axes.set_ylabel(_with_unit("friction", units[contact.tangent_row]))
 
 
 def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[FloatArray], shades: FloatArray) -> None:
@@ -147,7 +148,11 @@ def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[F
         for sign in (-1.0, 1.0):
             axes.plot(rows.t, sign * limit, line, color=palette.SOFT, lw=0.9, zorder=2)
     axes.set_xlabel("time, s")
-    axes.set_ylabel("friction")
+    axes.set_ylabel(_with_unit("friction", rows.model.force_units[contact.tangent_row]))
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name}, {unit.replace('*', '·')}" if unit else name
 
 
 def _scatter(

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
+from matplotlib.ticker import MaxNLocator
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
@@ -17,8 +18,9 @@ from fsm_dyn.draw.timeline import Timeline
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.plot import style
 from fsm_dyn.plot.timelines import head, time_panel
+from fsm_dyn.run.pin_peaks import words_of
 from fsm_dyn.run.pins import Pin
-from fsm_dyn.run.run_timeline import dense_rows, timeline_of
+from fsm_dyn.run.run_timeline import dense_rows, visits_timeline
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition
@@ -27,6 +29,7 @@ _PANEL: Final = 1.9  # inches
 _MOST: Final = 4
 _SMALL: Final = 1e-9  # part of the largest load below which one is left out
 _AXES: Final = "xyz"
+_RINGS: Final = 3  # of a polar diagram, at most
 
 
 @overload
@@ -50,7 +53,7 @@ def loads(
 
     Impulses of rigid impacts are stems on an axis of their own; limits of the model are dashed.  The polar diagram has
     the force of the parent on the child along two axes of a frame: those across the axis of a joint that turns, else
-    those with the largest components.  Colours are those of the modes.
+    those with the largest components.  Colours are those of the visits.
 
     Parameters
     ----------
@@ -78,15 +81,17 @@ def loads(
     if not pins:
         raise InputError(f"in this run of {trajectory.model.name} no connection bears a load")
     impacts = [item for item in trajectory.transitions if item.impulse]
-    timeline = timeline_of(trajectory.model, trajectory.record)
+    timeline = visits_timeline(trajectory.reading)
+    titles = [f"{pin.info.name}: {words_of(trajectory.reading, pin.info)}" for pin in pins]
     if ax is not None:
         if len(pins) != 1:
             raise InputError("axes take one connection", found=", ".join(chosen))
         with style.settings():
-            _draw_times(ax, timeline, rows, pins[0], impacts)
+            _draw_times(ax, timeline, rows, pins[0], impacts, titles[0])
             ax.set_xlabel("time, s")
         return ax
-    shades = np.array([style.strong(timeline.colours[name]) for name in trajectory.model.labels])[rows.mode]
+    visits = trajectory.visits
+    shades = np.array([style.strong(visits.fills[visits.at(time).name].colour) for time in rows.t.tolist()])
     with style.settings():
         height = _PANEL * len(pins) + 1.3
         picture = style.new_figure(8.5, height)
@@ -96,7 +101,7 @@ def loads(
         )  # fmt: skip
         for i, pin in enumerate(pins):
             axes = picture.add_subplot(grid[i, 0])
-            _draw_times(axes, timeline, rows, pin, impacts)
+            _draw_times(axes, timeline, rows, pin, impacts, titles[i])
             rose = picture.add_subplot(grid[i, 1], projection="polar")
             assert isinstance(rose, PolarAxes)
             _draw_rose(rose, pin, frame or pin.info.frames[1], shades)
@@ -111,14 +116,16 @@ def _largest(rows: Samples) -> list[str]:
     return sorted(bears, key=lambda name: -sizes[name])[:_MOST]
 
 
-def _draw_times(axes: Axes, timeline: Timeline, rows: Samples, pin: Pin, impacts: Sequence[Transition]) -> None:
+def _draw_times(
+    axes: Axes, timeline: Timeline, rows: Samples, pin: Pin, impacts: Sequence[Transition], title: str
+) -> None:
     """Draw the magnitude of the force, the limits, and the impulses as stems on a second axis."""
     info = pin.info
     time_panel(axes, timeline)
     axes.plot(rows.t, pin.magnitude, color=palette.LINES[0], zorder=3)
     axes.set_ylim(bottom=0.0)
     axes.set_ylabel("force, N")
-    axes.set_title(f"{info.name}: {info.parent} on {info.child}", fontsize=9, loc="left")
+    axes.set_title(title, fontsize=9, loc="left")
     _draw_limit(axes, rows, info.name, "force")
     sizes = np.array([np.linalg.norm(item.pin_impulse[info.name][:3]) for item in impacts])
     if not sizes.any():
@@ -154,6 +161,7 @@ def _draw_rose(axes: PolarAxes, pin: Pin, frame: str, shades: FloatArray) -> Non
     axes.set_ylim(0.0, 1.05 * float(size.max()))
     axes.set_xticks([0.0, 0.5 * np.pi, np.pi, 1.5 * np.pi])
     axes.set_xticklabels([f"{frame}.{_AXES[a]}", f"{frame}.{_AXES[b]}", "", ""], fontsize=7)
+    axes.yaxis.set_major_locator(MaxNLocator(_RINGS, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="y", labelsize=6)
     axes.tick_params(pad=0)
 

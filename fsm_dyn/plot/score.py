@@ -513,7 +513,7 @@ class _Pictures:
             return _square(0.5 * (low + high), _AROUND * float((high - low).max()))
         centre, reach = self._place(number)
         half = max(half, reach)
-        if 2.0 * half >= size.max():
+        if 2.0 * half >= size.max() or (visit.cause == START and self._is_empty(1 + number, centre, half)):
             return _square(0.5 * (self.low + self.high), 0.5 * float(size.max()))
         inner = 0.9 * half  # the place of the cause is at least a twentieth of the side from the edge
         wanted = np.where(
@@ -521,6 +521,11 @@ class _Pictures:
             0.5 * (self.low + self.high),
         )  # fmt: skip
         return _square(np.clip(wanted, centre - inner, centre + inner), half)
+
+    def _is_empty(self, instant: int, centre: FloatArray, half: float) -> bool:
+        """Return whether no body's middle is in a square: what begins the next visit is still far away."""
+        middles = [np.mean(self.view.box(instant, (body,)), axis=0) for body in self._bodies]
+        return all(np.abs(middle - centre).max() > half for middle in middles)
 
     def _focus_of(self, visit: Visit) -> tuple[str, ...]:
         return next((phase.focus for phase in self.run.model.phases if phase.name == visit.name), ())

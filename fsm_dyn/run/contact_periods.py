@@ -14,7 +14,7 @@ from fsm_dyn.run.energy import POINTS, gauss_points
 from fsm_dyn.run.extremes import largest
 from fsm_dyn.run.samples import SampleBetween, Samples
 
-_HEADINGS: Final = ("contact", "from, s", "time, s", "impulse, N*s", "peak, N", "at, s", "peak/mean")
+_HEADINGS: Final = ("contact", "from, s", "time, s", "impulse", "peak", "at, s", "peak/mean")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class ContactPeriod:
         Integral of the normal force, N·s.
     peak, peak_time : float
         Largest normal force, N, between the rows too, and its time, s.
+    unit : str
+        Of the force, N, or N*m along an angle; the impulse is in this times s.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ContactPeriod:
     impulse: float
     peak: float
     peak_time: float
+    unit: str = "N"
 
     @property
     def duration(self) -> float:
@@ -97,14 +100,22 @@ def _of_contact(
         begin, end = float(t[part[0]]), float(t[part[-1] + 1])
         impulse = float((0.5 * h[:, None] * parts * inner.reshape(len(part), POINTS)).sum())
         yield ContactPeriod(
-            model.contacts[contact].name, begin, end, bool(begin > t[0] and end < t[-1]), impulse, peak, when
+            model.contacts[contact].name,
+            begin,
+            end,
+            bool(begin > t[0] and end < t[-1]),
+            impulse,
+            peak,
+            when,
+            model.force_units[row] or "N",
         )
 
 
 def periods_table(periods: Sequence[ContactPeriod]) -> str:
     """Return periods of contact as text, a line for each."""
     rows = [
-        (p.name, f"{p.begin:.6f}", f"{p.duration:.6g}", f"{p.impulse:.6g}", f"{p.peak:.6g}", f"{p.peak_time:.6f}",
+        (p.name, f"{p.begin:.6f}", f"{p.duration:.6g}", f"{p.impulse:.6g} {p.unit}*s", f"{p.peak:.6g} {p.unit}",
+         f"{p.peak_time:.6f}",
          f"{p.peak_over_mean:.4g}")
         for p in periods
     ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -38,7 +39,7 @@ class ContactReport:
     ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static if
     it sticks, kinetic if it slides.  ``indeterminate`` tells that other contacts or constraints could take its forces
     over: those given are then the smallest that the contact laws admit, or, where it is not ``admissible``, the
-    smallest.
+    smallest.  ``normal_unit``, ``friction_unit``: N, or N*m along an angle; empty in a model without units.
     """
 
     name: str
@@ -50,6 +51,8 @@ class ContactReport:
     limit: float | None
     indeterminate: bool = False
     admissible: bool = True
+    normal_unit: str = ""
+    friction_unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,10 @@ class Explanation:
         Guards of the mode, the one with the earliest zero first.
     passed : tuple of ChangePoint
         Change points passed since the mode began.
+    phase : str
+        Visit at the time: its name, begin and cause; empty without contacts.
+    sentences : tuple of str
+        Causes of the preceding transitions as sentences.
     """
 
     model: str
@@ -96,6 +103,8 @@ class Explanation:
     guards: tuple[GuardReport, ...]
     passed: tuple[ChangePoint, ...] = ()
     label: str = ""
+    phase: str = ""
+    sentences: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return _text(self)
@@ -106,18 +115,21 @@ class Explanation:
         # for notebooks only
         head = f"{self.model} at {self.time:g} s: {self.label or self.mode}"
         forces = [
-            (item.name, item.state, *("" if v is None else f"{v:.4g}" for v in (item.gap, item.normal, item.friction)))
+            (item.name, item.state, _cell(item.gap), _cell(item.normal, item.normal_unit),
+             _cell(item.friction, item.friction_unit))
             for item in self.contacts[:MANY]
-        ]
+        ]  # fmt: skip
         guards = [
             (item.event, f"{item.value:.4g}", "" if item.time_to_zero is None else f"{item.time_to_zero:.3g} s")
             for item in self.guards[:MANY]
         ]
         parts = [element("p", f"{element('b', escaped(head))}")]
+        if self.phase:
+            parts.append(element("p", escaped(self.phase)))
         if self.preceding:
             parts.append(element("p", escaped(f"since {self.preceding[-1].time:.6g} s: {self.preceding[-1].cause}")))
         if forces:
-            parts.append(html_table(("contact", "state", "gap", "normal, N", "friction, N"), forces))
+            parts.append(html_table(("contact", "state", "gap", "normal force", "friction"), forces))
         if guards:
             parts.append(html_table(("guard", "value", "zero in"), guards))
         return element("div", parts)
@@ -129,6 +141,7 @@ class Explanation:
             "time": self.time,
             "mode": self.mode,
             "label": self.label,
+            "phase": self.phase,
             "preceding_transitions": [_transition_data(item) for item in self.preceding],
             "next_transition": None if self.next_transition is None else _transition_data(self.next_transition),
             "contacts": [asdict(contact) for contact in self.contacts],
@@ -136,6 +149,10 @@ class Explanation:
             "guards": [asdict(guard) for guard in self.guards],
             "passed": [asdict(item) for item in self.passed],
         }
+
+
+def _cell(value: float | None, unit: str = "") -> str:
+    return "" if value is None else f"{value:.4g} {unit}".rstrip()
 
 
 def explain(
@@ -179,7 +196,7 @@ def explain(
         next_transition=next((item for item in transitions if item.time > time), None),
         contacts=tuple(
             _contact(contact, code, {name: float(terms[name][k]) for name in ("static", "kinetic", "elastic")},
-                     terms["residual"], speeds, forces, chart.indeterminate, bool(at.admissible[0]))
+                     terms["residual"], speeds, forces, chart.indeterminate, bool(at.admissible[0]), model.force_units)
             for k, (contact, code) in enumerate(zip(model.contacts, chart.states, strict=True))
         ),
         constraints={
@@ -201,6 +218,7 @@ def _contact(
     forces: FloatArray,
     indeterminate: Sequence[int],
     admissible: bool,
+    units: Sequence[str],
 ) -> ContactReport:
     normal, tangent = contact.normal_row, contact.tangent_row
     load = {"constraint": abs(float(forces[normal])), "force law": own["elastic"]}.get(contact.contact_law.normal, 1.0)
@@ -217,6 +235,8 @@ def _contact(
         limit=limit if bounded else None,
         indeterminate=shared,
         admissible=admissible or not shared,
+        normal_unit=units[normal] if normal >= 0 else "",
+        friction_unit=units[tangent] if tangent >= 0 else "",
     )
 
 
@@ -263,11 +283,11 @@ def _transition_data(item: Transition) -> dict[str, Any]:
 
 def _text(found: Explanation) -> str:
     """Return an explanation as text."""
-    lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}"]
+    lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}", *filter(None, [found.phase])]
     if not found.preceding:
         lines += ["", "in this mode since the start"]
-    for item in found.preceding:
-        lines += ["", *_transition_lines(item)]
+    for item, sentence in zip_longest(found.preceding, found.sentences, fillvalue=""):
+        lines += ["", *filter(None, [sentence]), *_transition_lines(item)]
     lines += ["", *(str(item) for item in found.passed)] if found.passed else []
     if found.contacts:
         headings = ("contact", "state", "gap", "slip", "normal force", "friction", "friction limit")

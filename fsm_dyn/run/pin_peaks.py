@@ -1,4 +1,4 @@
-"""Largest forces, torques and impulses in the connections of a run, with time, mode and cause."""
+"""Largest forces, torques and impulses in the connections of a run, with time, phase and cause."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 
 from fsm_dyn.draw.svg import table
+from fsm_dyn.run.scene import NEWTONIAN
 
 if TYPE_CHECKING:
     from fsm_dyn.core.arrays import FloatArray
+    from fsm_dyn.programs.pin_programs import PinInfo
     from fsm_dyn.run.extremes import Extremes
     from fsm_dyn.run.pins import Pins
-    from fsm_dyn.run.transitions import Transition, Transitions
+    from fsm_dyn.run.transitions import Transitions
+    from fsm_dyn.run.visits import RunReading
 
 UNITS: Final = {"force": "N", "torque": "N*m", "impulse": "N*s"}
-_HEADINGS: Final = ("connection", "kind", "quantity", "peak", "unit", "time, s", "mode", "since")
+_HEADINGS: Final = ("connection", "of", "quantity", "peak", "time, s", "phase", "since")
 _SMALL: Final = 1e-9  # part of the largest load of the run below which one is rounding
 _SMALL_IN_UNITS: Final = 1e-12  # the same, of the force in the mechanism's own units
 
@@ -38,6 +41,11 @@ class LoadedRun(Protocol):
     @property
     def transitions(self) -> Transitions:
         """Transitions in order."""
+        ...
+
+    @property
+    def reading(self) -> RunReading:
+        """Visits, sentences of causes and words of contacts."""
         ...
 
     @property
@@ -65,8 +73,12 @@ class PeakLoad:
         s.
     mode : str
         Label of the mode; of an impulse the one before the transition.
+    phase : str
+        Name of the visit at the time: the phase, or the mode by its short name.
     cause : str
-        Cause of the last transition before, of an impulse its own cause; empty before the first.
+        Cause of the last transition before, as a sentence; of an impulse its own cause; empty before the first.
+    words : str
+        The connection in words: "guide of the door on the ground", "striker on ramp".
     """
 
     name: str
@@ -77,7 +89,9 @@ class PeakLoad:
     value: float
     time: float
     mode: str
+    phase: str
     cause: str
+    words: str
 
 
 def peak_loads(run: LoadedRun) -> tuple[PeakLoad, ...]:
@@ -118,29 +132,48 @@ def _of_motion(run: LoadedRun) -> Iterator[PeakLoad]:
             most = run.extremes(f"pin.{name}.{quantity}")
             time = most.maximum_time
             near = int(np.argmin(np.abs(run.t - time)))
-            before = [item for item in transitions if item.time < time or item.time == time == run.t[0]]
+            before = sum(1 for item in transitions if item.time < time or item.time == time == run.t[0])
             yield PeakLoad(
-                name, pin.info.kind, pin.info.parent, pin.info.child, quantity, most.maximum, time,
-                run.labels[near], before[-1].cause if before else "",
+                name, pin.info.kind, pin.info.parent, pin.info.child, quantity, most.maximum, time, run.labels[near],
+                run.reading.visits.at(time).name, run.reading.sentences.cause(before - 1) if before else "",
+                words_of(run.reading, pin.info),
             )  # fmt: skip
 
 
 def _of_impacts(run: LoadedRun) -> Iterator[PeakLoad]:
-    impacts = [item for item in run.transitions if item.impulse]
+    impacts = [(number, item) for number, item in enumerate(run.transitions) if item.impulse]
     for name, pin in run.pins.items():
         if impacts:
-            sizes = [float(np.linalg.norm(item.pin_impulse[name][:3])) for item in impacts]
-            hit: Transition = impacts[int(np.argmax(sizes))]
+            sizes = [float(np.linalg.norm(item.pin_impulse[name][:3])) for _, item in impacts]
+            number, hit = impacts[int(np.argmax(sizes))]
             yield PeakLoad(
                 name, pin.info.kind, pin.info.parent, pin.info.child, "impulse", max(sizes), hit.time,
-                hit.source_label or hit.source, hit.cause,
+                hit.source_label or hit.source, run.reading.visits.at(hit.time).name,
+                run.reading.sentences.cause(number), words_of(run.reading, pin.info),
             )  # fmt: skip
+
+
+def words_of(reading: RunReading, info: PinInfo) -> str:
+    """Return a connection in words: of a contact its own, of others "pin of the shank on the thigh"."""
+    number = next((k for k, item in enumerate(reading.model.contacts) if item.name == info.name), -1)
+    if number >= 0:
+        return reading.words.feature(number)
+    return f"{info.kind} of {_segment(reading, info.child)} on {_segment(reading, info.parent)}"
+
+
+def _segment(reading: RunReading, name: str) -> str:
+    """Return a segment in words: its first body, "ground" for N."""
+    if name == NEWTONIAN:
+        return "ground"
+    mechanism = reading.words.mechanism
+    bodies = [] if mechanism is None else [str(body.name) for body in mechanism.bodies.values() if body.frame == name]
+    return reading.words.word(bodies[0] if bodies else name)
 
 
 def loads_table(peaks: Sequence[PeakLoad]) -> str:
     """Return peak loads as text, a line for each."""
     rows = [
-        (p.name, p.kind, p.quantity, f"{p.value:.6g}", UNITS[p.quantity], f"{p.time:.6f}", p.mode, p.cause)
+        (p.name, p.words, p.quantity, f"{p.value:.6g} {UNITS[p.quantity]}", f"{p.time:.6f}", p.phase, p.cause)
         for p in peaks
     ]
     return table(_HEADINGS, rows)

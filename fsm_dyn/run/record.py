@@ -22,6 +22,7 @@ from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.phases import RunPhase
 from fsm_dyn.language.pins import listed_outputs
 from fsm_dyn.language.requirement import Requirement
+from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
 from fsm_dyn.language.values import coordinate_bounds, named_values, units
 from fsm_dyn.programs.layout import Layout
@@ -140,6 +141,13 @@ class RunModel:
         if self.labelling is None:
             return self.modes
         return tuple(self.labelling.of(chart.states) for chart in self.charts)
+
+    @cached_property
+    def force_units(self) -> tuple[str, ...]:
+        """Units of the multipliers of the rows: N, or N*m along an angle; empty texts where they are unknown."""
+        if self.automaton is None:
+            return ("",) * len(self.rows)
+        return force_units(self.automaton.mechanism, [(row.owner, row.role) for row in self.rows])
 
     def row_labels(self) -> tuple[str, ...]:
         """Return a name for every row: its owner's, with the role where the owner has several."""

@@ -234,7 +234,7 @@ def write_csv(rows: Samples, path: Path, pins: bool = False) -> Path:
     ``pins``: also those of the connections.  Headings are names with their units, ``x [m]``.
     """
     columns = dict(_columns(rows, pins))
-    known = {**rows.model.units, **(rows.pins.units() if pins else {})}
+    known = _units(rows, pins)
     units = {name: _unit(name, known) for name in columns} if known else {}
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -269,7 +269,7 @@ def to_xarray(
 ) -> xarray.Dataset:
     """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
     module = optional_library("xarray")
-    units = rows.model.units
+    units = _units(rows, False)
     variables: dict[str, Any] = {}
     for name, column in rows.columns():
         unit = _unit(name, units)
@@ -303,10 +303,10 @@ def increasing(times: FloatArray) -> FloatArray:
 
 
 def _described(name: str, rows: Samples) -> str:
-    """Return the kind of a column; the unit of a multiplier is the one of the force (N) or torque (N m) of its row."""
+    """Return the kind of a column."""
     layout, model = rows.model.layout, rows.model
     if name.startswith("lambda."):
-        return f"multiplier of {name.removeprefix('lambda.')}, N or N m"
+        return f"multiplier of {name.removeprefix('lambda.')}"
     if name.startswith("energy."):
         return f"{name.removeprefix('energy.')} energy"
     for word, names in (("coordinate", layout.q), ("generalized speed", layout.u), ("input", layout.w),
@@ -315,6 +315,15 @@ def _described(name: str, rows: Samples) -> str:
             meaning = model.meanings.get(name, "")
             return f"{word} {name} ({meaning})" if meaning else f"{word} {name}"
     return name
+
+
+def _units(rows: Samples, pins: bool) -> dict[str, str]:
+    """Return the units of columns by name, of forces along rows and, with ``pins``, in connections too."""
+    model = rows.model
+    forces = {
+        f"lambda.{label}": unit for label, unit in zip(model.row_labels(), model.force_units, strict=True) if unit
+    }
+    return {**model.units, **forces, **(rows.pins.units() if pins else {})}
 
 
 def _unit(name: str, units: Mapping[str, str]) -> str:
@@ -327,7 +336,7 @@ def to_pandas(rows: Samples, pins: bool = False) -> pandas.DataFrame:
     frame: pandas.DataFrame = module.DataFrame(
         {"mode": rows.modes, **dict(_columns(rows, pins))}, index=module.Index(rows.t, name="time")
     )
-    known = {**rows.model.units, **(rows.pins.units() if pins else {})}
+    known = _units(rows, pins)
     units = ((name, _unit(name, known)) for name in frame.columns)
     frame.attrs["units"] = {name: unit for name, unit in units if unit}
     return frame

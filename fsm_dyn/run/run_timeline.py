@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from fsm_dyn.draw.timeline import Strip, Timeline
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
+
+if TYPE_CHECKING:
+    from fsm_dyn.run.visits import RunReading
 
 # -- A run as a timeline: its modes, transitions and columns, dense enough for smooth lines ------------------
 
@@ -46,6 +49,18 @@ def timeline_of(
     transitions = tuple(item.time for item in record.transitions)
     t = record.t if rows is None else rows.t
     return Timeline(model.name, bands, palette.mode_colours(model.labels), transitions, t, strips)
+
+
+def visits_timeline(reading: RunReading) -> Timeline:
+    """Return a run as a timeline whose bands are its visits: phases, or modes by their short names."""
+    visits = reading.visits
+    return Timeline(
+        reading.model.name,
+        tuple((visit.begin, visit.end, visit.name) for visit in visits),
+        {name: fill.colour for name, fill in visits.fills.items()},
+        tuple(item.time for item in reading.transitions),
+        reading.rows.t,
+    )
 
 
 def columns_by_unit(model: RunModel, kinds: Iterable[Sequence[str]]) -> list[tuple[str, list[str]]]:

@@ -356,9 +356,7 @@ class _Inference:
         name = self._names[number]
         parts = [self._outline(s, self._drawn) for s in self._shapes if s.owner == name and s.bounded]
         if number and name not in self._outlined:
-            parts.append(self._drawn.points[:, self._fixed[number]])
-        if number:
-            parts.append(self._drawn.centres[number][:, None])
+            parts += [self._drawn.points[:, self._fixed[number]], self._drawn.centres[number][:, None]]
         return np.concatenate(parts, axis=1) if parts else np.zeros((len(self._drawn.points), 0, 3))
 
     def _find_unit(self) -> float:

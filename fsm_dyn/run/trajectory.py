@@ -319,7 +319,16 @@ class Trajectory:
         InputError
             If the time lies outside the run.
         """
-        return explain(self.model, self.sample([time]), self.transitions, self.change_points)
+        found = explain(self.model, self.sample([time]), self.transitions, self.change_points)
+        if not self.model.contacts:
+            return found
+        visit, last = self.visits.at(time), sum(item.time <= time for item in self.transitions)
+        kind = "phase" if self.visits.are_phases else "short name"
+        return replace(
+            found,
+            phase=f"{kind}: {visit.name}, since {visit.begin:.6f} s ({visit.cause})",
+            sentences=tuple(self.reading.sentences.cause(k) for k in range(last - len(found.preceding), last)),
+        )
 
     @cached_property
     def reading(self) -> RunReading:

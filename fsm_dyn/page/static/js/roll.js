@@ -8,7 +8,6 @@ const HEAD = 40, LANE = 22, TALL = 38, FAN = 26, BAR = 10, GAP = 2; // px
 const SIDE = 10; // px, padding
 const DIGIT = 6.2; // px, of a count
 const LETTER = 0.62; // of the size of a letter, its width
-const FORCE_UNITS = { torque: "N·m" };
 
 export class Roll {
   constructor(playback, story) {
@@ -151,9 +150,9 @@ export class Roll {
     } else this.line.setAttribute("d", `M${bar} ${y - 4}v${BAR + 6}`);
     this.shown = clock;
     const values = frame.samples.subarray(frame.samples.length - frame.width + 2);
-    story.lanes.forEach(({ forces, kind }, i) => {
+    story.lanes.forEach(({ forces, unit }, i) => {
       const force = forces.reduce((sum, at) => sum + Math.abs(values[at]), 0);
-      setText(this.forces[i], force > 0 ? `${short(force)} ${FORCE_UNITS[kind] ?? "N"}` : "");
+      setText(this.forces[i], force > 0 ? `${short(force)} ${unit}` : "");
     });
   }
 }
