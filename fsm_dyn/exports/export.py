@@ -32,6 +32,7 @@ from fsm_dyn.exports.fmi import unit_files
 from fsm_dyn.exports.force_outputs import OUTPUTS, Outputs, force_outputs
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
+from fsm_dyn.exports.terminals import icon
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.run_inputs import InputValue
@@ -134,6 +135,8 @@ def export(
         files = _page(graph, options, listed_modes)
     else:
         run = prepared(graph, options, listed_modes, real, outputs)
+        if target in ("fmu2", "fmu3"):
+            run = replace(run, icon=icon(Simulator(graph).carry_out(replace(options, until=0.0))))
         files = TARGETS[target](with_spare_modes(run, spare_modes))
     if names_file:
         files = dict(zip([path.name], files.values(), strict=True))

@@ -126,6 +126,8 @@ class ExportedRun:
         Outputs after those of the model.
     outputs : "listed", "all" or "reals"
         See :data:`fsm_dyn.exports.force_outputs.OUTPUTS`.
+    icon : bytes
+        PNG of the mechanism at its start; empty without a drawing.
     """
 
     automaton: Automaton
@@ -142,6 +144,7 @@ class ExportedRun:
     real: Real = "double"
     forces: ForceOutputs = field(default_factory=ForceOutputs)
     outputs: Outputs = "listed"
+    icon: bytes = b""
 
     @property
     def prefix(self) -> str:

@@ -21,8 +21,10 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.exports.c_model import parameter_limits, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
+from fsm_dyn.exports.terminals import terminals
 from fsm_dyn.exports.unit_binary import shared_library
 from fsm_dyn.language.units import TABLE, dimension_text
+from fsm_dyn.language.values import coordinate_bounds, named_values
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import c_function, share_angles
@@ -32,6 +34,8 @@ from fsm_dyn.runtime.abi import Event
 # -- The variables of a Functional Mock-up Unit, as both versions of the standard describe them --------------
 
 BASE_UNITS: Final = ("m", "kg", "s", "A", "K", "mol", "cd")
+#: Units in which people read angles and their rates.
+_DISPLAYED: Final = {"rad": "deg", "rad/s": "deg/s", "rad/s^2": "deg/s^2"}
 _EVENTS: Final = {
     Event.CLOSES: "closes", Event.OPENS: "opens", Event.SLIDES: "slides", Event.STICKS: "sticks", Event.LEAVES: "leaves"
 }  # fmt: skip
@@ -56,6 +60,8 @@ class Variable:
     start : float, optional
     limits : tuple of float
         Least and greatest value; infinite: no limit.
+    nominal : float
+        Usual size of its values: of a state the scale of its tolerance, else the mechanism's own unit.
     unit : str
         Empty for a variable without unit.
     state : int, optional
@@ -75,6 +81,7 @@ class Variable:
     unit: str = ""
     state: int | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
+    nominal: float = 1.0
     kind: Literal["real", "integer", "enumeration"] = "real"
 
     @property
@@ -118,11 +125,15 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
     tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
     start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
+    ranges = coordinate_bounds(run.automaton.mechanism, named_values(run.automaton.mechanism, run.c[: len(limits)]))
+    sizes = np.asarray(run.options.atol) / (run.options.rtol or 1.0)
 
     def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
         value = start[name] if role in ("parameter", "input") else None
+        unit = known.get(name, "")
         return Variable(
-            role, _quoted(name), description, 0, causality, variability, initial, value, known.get(name, "")
+            role, _quoted(name), description, 0, causality, variability, initial, value, unit,
+            nominal=own_unit(run, unit),
         )  # fmt: skip
 
     yield Variable("time", "time", "time", 0, "independent", "continuous", unit="s")
@@ -139,7 +150,8 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     coordinates = len(run.automaton.terms.layout.q)
     for k, name in enumerate(names["state"]):
         word = "coordinate" if k < coordinates else "generalized speed"
-        yield made("state", name, word, "local" if run.outputs == "listed" else "output", "continuous", "calculated")
+        found = made("state", name, word, "local" if run.outputs == "listed" else "output", "continuous", "calculated")
+        yield replace(found, limits=ranges.get(name, found.limits), nominal=float(sizes[k]))
     reals = run.outputs == "reals"
     numbers = "; ".join(f"{k} {name}" for k, name in enumerate(["other", *names["mode"]]))
     text = f"mode of the automaton: {numbers}" if reals else "mode of the automaton"
@@ -157,17 +169,32 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
         unit = _per_second(known[name]) if name in known else ""
         text = f"derivative of {name}"
         yield Variable(
-            "derivative", f"der({_quoted(name)})", text, 0, "local", "continuous", "calculated", unit=unit
+            "derivative", f"der({_quoted(name)})", text, 0, "local", "continuous", "calculated", unit=unit,
+            nominal=own_unit(run, unit),
         )  # fmt: skip
     for name in event_indicators(run)[1]:
         text = "event indicator: it crosses zero where this happens"
         yield Variable("indicator", name, text, 0, "local", "continuous", "calculated")
 
 
-def limit_attributes(variable: Variable) -> dict[str, str]:
-    """Return the attributes ``min`` and ``max`` of a variable, as far as it has limits."""
+def own_unit(run: ExportedRun, unit: str) -> float:
+    """Return the mechanism's own unit of a quantity, in SI units."""
+    m, kg, s, *_ = unit_exponents(unit)
+    return run.automaton.units.scales.unit((m, kg, s, 0.0, 0.0, 0.0, 0.0))  # type: ignore[arg-type]
+
+
+def number_attributes(variable: Variable) -> dict[str, str]:
+    """Return unit, display unit, limits, nominal and start of a variable, as far as it has them."""
+    found = {"unit": variable.unit} if variable.unit else {}
+    if variable.unit in _DISPLAYED:
+        found["displayUnit"] = _DISPLAYED[variable.unit]
     named = zip(("min", "max"), variable.limits, strict=True)
-    return {word: repr(value) for word, value in named if math.isfinite(value)}
+    found |= {word: repr(value) for word, value in named if math.isfinite(value)}
+    if variable.nominal != 1.0:
+        found["nominal"] = repr(variable.nominal)
+    if variable.start is not None:
+        found["start"] = repr(variable.start)
+    return found
 
 
 def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
@@ -261,6 +288,8 @@ def add_units(root: Element, variables: Sequence[Variable]) -> None:
         unit = SubElement(definitions, "Unit", name=name)
         if powers or name == "1":
             SubElement(unit, "BaseUnit", powers)
+        if name in _DISPLAYED:
+            SubElement(unit, "DisplayUnit", name=_DISPLAYED[name], factor=repr(math.degrees(1.0)))
 
 
 def add_mode_items(enumeration: Element, run: ExportedRun) -> None:
@@ -352,11 +381,7 @@ def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
     own: dict[str, str] = {}
     if variable.kind == "enumeration":
         own["declaredType"] = f"{prefix}_mode"
-    if variable.unit:
-        own["unit"] = variable.unit
-    own |= limit_attributes(variable)
-    if variable.start is not None:
-        own["start"] = repr(variable.start)
+    own |= number_attributes(variable)
     if variable.state is not None:
         own["derivative"] = str(variable.state + 1)  # its number in the list, from 1
     if variable.role == "state":
@@ -419,12 +444,7 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
 
 def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
     """Return the attributes of the element of a variable."""
-    found = variable.attributes
-    if variable.unit:
-        found["unit"] = variable.unit
-    found |= limit_attributes(variable)
-    if variable.start is not None:
-        found["start"] = repr(variable.start)
+    found = variable.attributes | number_attributes(variable)
     if variable.state is not None:
         found["derivative"] = str(variable.state)
     if variable.role == "state":
@@ -492,7 +512,7 @@ def _tangent(program: Program, names: tuple[str, ...]) -> Program:
 
 _SHARED: Final = (
     "fsm_exchange.h", "fsm_exchange.c", "fsm_fmu.h", "fsm_fmu.c", "fsm_fmu_copies.c", "fsm_fmu_run.c",
-    "fsm_fmu_tangents.c",
+    "fsm_fmu_tangents.c", "fsm_fmu_api.h",
 )  # fmt: skip
 #: Additional sources for each version of the standard: the compiled file, then those it includes.
 _OWN: Final = {2: ("fsm_fmi2.c",), 3: ("fsm_fmi3.c", "fsm_fmi3_absent.c")}
@@ -545,8 +565,11 @@ def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> 
         files["modelDescription.xml"] = model_description_2(run, variables, token, compiled)
         files["documentation/index.html"] = _documentation(run, variables)
         files["documentation/LICENSE"] = sources["LICENSE"]
+        files |= {"model.png": run.icon} if run.icon else {}
     else:
         files["modelDescription.xml"] = model_description_3(run, variables, token)
+        files["terminalsAndIcons/terminalsAndIcons.xml"] = terminals(run, [variable.name for variable in variables])
+        files |= {"terminalsAndIcons/icon.png": run.icon} if run.icon else {}
         files["documentation/index.html"] = _documentation(run, variables)
         files["sources/buildDescription.xml"] = build_description(prefix, compiled)
         files["documentation/licenses/LICENSE"] = sources["LICENSE"]

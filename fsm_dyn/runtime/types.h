@@ -27,8 +27,9 @@
 #define FSM_LOCAL
 #endif
 
-/* What callers of the library see. */
-#if defined(_WIN32)
+/* What callers of the library see, unless a program around it has another opinion. */
+#if defined(FSM_API)
+#elif defined(_WIN32)
 #define FSM_API __declspec(dllexport)
 #else
 #define FSM_API __attribute__((visibility("default")))

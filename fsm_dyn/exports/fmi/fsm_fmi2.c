@@ -2,6 +2,8 @@
 
    The types and signatures are those of the standard (https://fmi-standard.org, version 2.0.4, section 2.1). */
 
+#include "fsm_fmu_api.h"
+
 #include "fsm_fmu.c"
 
 #include "fsm_fmu_copies.c"
@@ -52,17 +54,17 @@ static fmi2Status status_of(bool good)
     return good ? fmi2OK : fmi2Error;
 }
 
-FSM_API fmi2String fmi2GetTypesPlatform(void)
+FMU_API fmi2String fmi2GetTypesPlatform(void)
 {
     return "default";
 }
 
-FSM_API fmi2String fmi2GetVersion(void)
+FMU_API fmi2String fmi2GetVersion(void)
 {
     return "2.0";
 }
 
-FSM_API fmi2Status fmi2SetDebugLogging(fmi2Component instance, fmi2Boolean on, size_t n, const fmi2String categories[])
+FMU_API fmi2Status fmi2SetDebugLogging(fmi2Component instance, fmi2Boolean on, size_t n, const fmi2String categories[])
 {
     (void)n, (void)categories;
     if (instance == NULL) {
@@ -72,7 +74,7 @@ FSM_API fmi2Status fmi2SetDebugLogging(fmi2Component instance, fmi2Boolean on, s
     return fmi2OK;
 }
 
-FSM_API fmi2Component fmi2Instantiate(fmi2String name, fmi2Type type, fmi2String token, fmi2String path,
+FMU_API fmi2Component fmi2Instantiate(fmi2String name, fmi2Type type, fmi2String token, fmi2String path,
                                       const fmi2CallbackFunctions *functions, fmi2Boolean visible, fmi2Boolean logs)
 {
     (void)path, (void)visible;
@@ -92,44 +94,44 @@ FSM_API fmi2Component fmi2Instantiate(fmi2String name, fmi2Type type, fmi2String
     return fmu;
 }
 
-FSM_API void fmi2FreeInstance(fmi2Component instance)
+FMU_API void fmi2FreeInstance(fmi2Component instance)
 {
     fmu_free(instance);
 }
 
-FSM_API fmi2Status fmi2SetupExperiment(fmi2Component instance, fmi2Boolean has_tolerance, double tolerance,
+FMU_API fmi2Status fmi2SetupExperiment(fmi2Component instance, fmi2Boolean has_tolerance, double tolerance,
                                        double start, fmi2Boolean has_stop, double stop)
 {
     (void)has_tolerance, (void)tolerance, (void)has_stop, (void)stop;
     return status_of(fmu_set_begin(instance, start, "fmi2SetupExperiment"));
 }
 
-FSM_API fmi2Status fmi2EnterInitializationMode(fmi2Component instance)
+FMU_API fmi2Status fmi2EnterInitializationMode(fmi2Component instance)
 {
     return status_of(fmu_begin_initialization(instance, "fmi2EnterInitializationMode"));
 }
 
-FSM_API fmi2Status fmi2ExitInitializationMode(fmi2Component instance)
+FMU_API fmi2Status fmi2ExitInitializationMode(fmi2Component instance)
 {
     return status_of(fmu_end_initialization(instance, "fmi2ExitInitializationMode"));
 }
 
-FSM_API fmi2Status fmi2EnterEventMode(fmi2Component instance)
+FMU_API fmi2Status fmi2EnterEventMode(fmi2Component instance)
 {
     return status_of(fmu_enter_event_mode(instance, "fmi2EnterEventMode"));
 }
 
-FSM_API fmi2Status fmi2EnterContinuousTimeMode(fmi2Component instance)
+FMU_API fmi2Status fmi2EnterContinuousTimeMode(fmi2Component instance)
 {
     return status_of(fmu_enter_continuous_time(instance, "fmi2EnterContinuousTimeMode"));
 }
 
-FSM_API fmi2Status fmi2Terminate(fmi2Component instance)
+FMU_API fmi2Status fmi2Terminate(fmi2Component instance)
 {
     return status_of(fmu_terminate(instance, "fmi2Terminate"));
 }
 
-FSM_API fmi2Status fmi2Reset(fmi2Component instance)
+FMU_API fmi2Status fmi2Reset(fmi2Component instance)
 {
     if (instance == NULL) {
         return fmi2Error;
@@ -138,7 +140,7 @@ FSM_API fmi2Status fmi2Reset(fmi2Component instance)
     return fmi2OK;
 }
 
-FSM_API fmi2Status fmi2NewDiscreteStates(fmi2Component instance, fmi2EventInfo *found)
+FMU_API fmi2Status fmi2NewDiscreteStates(fmi2Component instance, fmi2EventInfo *found)
 {
     struct fmu_update update;
     if (found == NULL) {
@@ -155,17 +157,17 @@ FSM_API fmi2Status fmi2NewDiscreteStates(fmi2Component instance, fmi2EventInfo *
 
 /* ---- variables ---- */
 
-FSM_API fmi2Status fmi2GetReal(fmi2Component instance, REFERENCES, double values[])
+FMU_API fmi2Status fmi2GetReal(fmi2Component instance, REFERENCES, double values[])
 {
     return status_of(fmu_get_reals(instance, references, n, values, "fmi2GetReal"));
 }
 
-FSM_API fmi2Status fmi2SetReal(fmi2Component instance, REFERENCES, const double values[])
+FMU_API fmi2Status fmi2SetReal(fmi2Component instance, REFERENCES, const double values[])
 {
     return status_of(fmu_set_reals(instance, references, n, values, "fmi2SetReal"));
 }
 
-FSM_API fmi2Status fmi2GetInteger(fmi2Component instance, REFERENCES, fmi2Integer values[])
+FMU_API fmi2Status fmi2GetInteger(fmi2Component instance, REFERENCES, fmi2Integer values[])
 {
     bool good = fmu_allows(instance, FMU_READABLE, "fmi2GetInteger");
     good = good && (n == 0 || (references != NULL && values != NULL));
@@ -179,7 +181,7 @@ FSM_API fmi2Status fmi2GetInteger(fmi2Component instance, REFERENCES, fmi2Intege
 
 /* Variables that the unit has none of, or none that can be set. */
 #define NO_VALUES(name, type)                                                                                          \
-    FSM_API fmi2Status name(fmi2Component instance, REFERENCES, type values[])                                         \
+    FMU_API fmi2Status name(fmi2Component instance, REFERENCES, type values[])                                         \
     {                                                                                                                  \
         (void)references, (void)values;                                                                                \
         return n == 0 && instance != NULL ? fmi2OK : refuse(instance, #name);                                          \
@@ -201,17 +203,17 @@ NO_VALUES(fmi2SetString, const fmi2String)
 
 /* ---- states of instances ---- */
 
-FSM_API fmi2Status fmi2GetFMUstate(fmi2Component instance, fmi2FMUstate *state)
+FMU_API fmi2Status fmi2GetFMUstate(fmi2Component instance, fmi2FMUstate *state)
 {
     return status_of(fmu_copy_out(instance, state, "fmi2GetFMUstate"));
 }
 
-FSM_API fmi2Status fmi2SetFMUstate(fmi2Component instance, fmi2FMUstate state)
+FMU_API fmi2Status fmi2SetFMUstate(fmi2Component instance, fmi2FMUstate state)
 {
     return status_of(instance != NULL && fmu_copy_in(instance, state, "fmi2SetFMUstate"));
 }
 
-FSM_API fmi2Status fmi2FreeFMUstate(fmi2Component instance, fmi2FMUstate *state)
+FMU_API fmi2Status fmi2FreeFMUstate(fmi2Component instance, fmi2FMUstate *state)
 {
     (void)instance;
     if (state != NULL) {
@@ -221,7 +223,7 @@ FSM_API fmi2Status fmi2FreeFMUstate(fmi2Component instance, fmi2FMUstate *state)
     return fmi2OK;
 }
 
-FSM_API fmi2Status fmi2SerializedFMUstateSize(fmi2Component instance, fmi2FMUstate state, size_t *size)
+FMU_API fmi2Status fmi2SerializedFMUstateSize(fmi2Component instance, fmi2FMUstate state, size_t *size)
 {
     if (instance == NULL || state == NULL || size == NULL) {
         return fmi2Error;
@@ -230,13 +232,13 @@ FSM_API fmi2Status fmi2SerializedFMUstateSize(fmi2Component instance, fmi2FMUsta
     return fmi2OK;
 }
 
-FSM_API fmi2Status fmi2SerializeFMUstate(fmi2Component instance, fmi2FMUstate state, fmi2Byte bytes[], size_t size)
+FMU_API fmi2Status fmi2SerializeFMUstate(fmi2Component instance, fmi2FMUstate state, fmi2Byte bytes[], size_t size)
 {
     bool good = instance != NULL && fmu_serialize(instance, state, bytes, size, "fmi2SerializeFMUstate");
     return status_of(good);
 }
 
-FSM_API fmi2Status fmi2DeSerializeFMUstate(fmi2Component instance, const fmi2Byte bytes[], size_t size,
+FMU_API fmi2Status fmi2DeSerializeFMUstate(fmi2Component instance, const fmi2Byte bytes[], size_t size,
                                            fmi2FMUstate *state)
 {
     bool good = instance != NULL && fmu_deserialize(instance, bytes, size, state, "fmi2DeSerializeFMUstate");
@@ -245,38 +247,38 @@ FSM_API fmi2Status fmi2DeSerializeFMUstate(fmi2Component instance, const fmi2Byt
 
 /* ---- model exchange ---- */
 
-FSM_API fmi2Status fmi2SetTime(fmi2Component instance, double time)
+FMU_API fmi2Status fmi2SetTime(fmi2Component instance, double time)
 {
     bool allowed = fmu_allows(instance, FMU_CONTINUOUS | FMU_EVENT, "fmi2SetTime");
     return status_of(allowed && fmu_set_time(instance, time));
 }
 
-FSM_API fmi2Status fmi2SetContinuousStates(fmi2Component instance, const double values[], size_t n)
+FMU_API fmi2Status fmi2SetContinuousStates(fmi2Component instance, const double values[], size_t n)
 {
     return status_of(fmu_set_states(instance, values, n, "fmi2SetContinuousStates"));
 }
 
-FSM_API fmi2Status fmi2GetContinuousStates(fmi2Component instance, double values[], size_t n)
+FMU_API fmi2Status fmi2GetContinuousStates(fmi2Component instance, double values[], size_t n)
 {
     return status_of(fmu_get_states(instance, values, n, "fmi2GetContinuousStates"));
 }
 
-FSM_API fmi2Status fmi2GetDerivatives(fmi2Component instance, double values[], size_t n)
+FMU_API fmi2Status fmi2GetDerivatives(fmi2Component instance, double values[], size_t n)
 {
     return status_of(fmu_get_rates(instance, values, n, "fmi2GetDerivatives"));
 }
 
-FSM_API fmi2Status fmi2GetEventIndicators(fmi2Component instance, double values[], size_t n)
+FMU_API fmi2Status fmi2GetEventIndicators(fmi2Component instance, double values[], size_t n)
 {
     return status_of(fmu_get_indicators(instance, values, n, "fmi2GetEventIndicators"));
 }
 
-FSM_API fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component instance, double values[], size_t n)
+FMU_API fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component instance, double values[], size_t n)
 {
     return status_of(fmu_get_nominals(instance, values, n, "fmi2GetNominalsOfContinuousStates"));
 }
 
-FSM_API fmi2Status fmi2CompletedIntegratorStep(fmi2Component instance, fmi2Boolean keeps, fmi2Boolean *event,
+FMU_API fmi2Status fmi2CompletedIntegratorStep(fmi2Component instance, fmi2Boolean keeps, fmi2Boolean *event,
                                                fmi2Boolean *terminate)
 {
     (void)keeps;
@@ -289,7 +291,7 @@ FSM_API fmi2Status fmi2CompletedIntegratorStep(fmi2Component instance, fmi2Boole
     return fmi2OK;
 }
 
-FSM_API fmi2Status fmi2GetDirectionalDerivative(fmi2Component instance, const fmi2ValueReference unknowns[],
+FMU_API fmi2Status fmi2GetDirectionalDerivative(fmi2Component instance, const fmi2ValueReference unknowns[],
                                                 size_t n_unknowns, const fmi2ValueReference knowns[], size_t n_knowns,
                                                 const double seed[], double sensitivity[])
 {
@@ -300,7 +302,7 @@ FSM_API fmi2Status fmi2GetDirectionalDerivative(fmi2Component instance, const fm
 /* ---- co-simulation ---- */
 
 /* A step that the model has ended in is not finished: fmi2Terminated is the reason. */
-FSM_API fmi2Status fmi2DoStep(fmi2Component instance, double point, double size, fmi2Boolean keeps)
+FMU_API fmi2Status fmi2DoStep(fmi2Component instance, double point, double size, fmi2Boolean keeps)
 {
     (void)keeps;
     struct fmu_step step;
@@ -310,7 +312,7 @@ FSM_API fmi2Status fmi2DoStep(fmi2Component instance, double point, double size,
     return step.early ? fmi2Discard : fmi2OK;
 }
 
-FSM_API fmi2Status fmi2CancelStep(fmi2Component instance)
+FMU_API fmi2Status fmi2CancelStep(fmi2Component instance)
 {
     return refuse(instance, "fmi2CancelStep");
 }
@@ -327,7 +329,7 @@ static bool set_rate(struct fmu *fmu, int64_t reference, double rate)
     return true;
 }
 
-FSM_API fmi2Status fmi2SetRealInputDerivatives(fmi2Component instance, REFERENCES, const fmi2Integer order[],
+FMU_API fmi2Status fmi2SetRealInputDerivatives(fmi2Component instance, REFERENCES, const fmi2Integer order[],
                                                const double values[])
 {
     bool good = fmu_allows(instance, FMU_STEP | FMU_INITIALIZATION, "fmi2SetRealInputDerivatives");
@@ -341,7 +343,7 @@ FSM_API fmi2Status fmi2SetRealInputDerivatives(fmi2Component instance, REFERENCE
     return status_of(good);
 }
 
-FSM_API fmi2Status fmi2GetRealOutputDerivatives(fmi2Component instance, REFERENCES, const fmi2Integer order[],
+FMU_API fmi2Status fmi2GetRealOutputDerivatives(fmi2Component instance, REFERENCES, const fmi2Integer order[],
                                                 double values[])
 {
     (void)references, (void)n, (void)order, (void)values;
@@ -349,13 +351,13 @@ FSM_API fmi2Status fmi2GetRealOutputDerivatives(fmi2Component instance, REFERENC
 }
 
 /* Steps end within their call, so that no status is pending. */
-FSM_API fmi2Status fmi2GetStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2Status *value)
+FMU_API fmi2Status fmi2GetStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2Status *value)
 {
     (void)kind, (void)value;
     return refuse(instance, "fmi2GetStatus");
 }
 
-FSM_API fmi2Status fmi2GetRealStatus(fmi2Component instance, const fmi2StatusKind kind, double *value)
+FMU_API fmi2Status fmi2GetRealStatus(fmi2Component instance, const fmi2StatusKind kind, double *value)
 {
     if (instance == NULL || kind != fmi2LastSuccessfulTime || value == NULL) {
         return refuse(instance, "fmi2GetRealStatus");
@@ -364,13 +366,13 @@ FSM_API fmi2Status fmi2GetRealStatus(fmi2Component instance, const fmi2StatusKin
     return fmi2OK;
 }
 
-FSM_API fmi2Status fmi2GetIntegerStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2Integer *value)
+FMU_API fmi2Status fmi2GetIntegerStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2Integer *value)
 {
     (void)kind, (void)value;
     return refuse(instance, "fmi2GetIntegerStatus");
 }
 
-FSM_API fmi2Status fmi2GetBooleanStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2Boolean *value)
+FMU_API fmi2Status fmi2GetBooleanStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2Boolean *value)
 {
     if (instance == NULL || kind != fmi2Terminated || value == NULL) {
         return refuse(instance, "fmi2GetBooleanStatus");
@@ -379,7 +381,7 @@ FSM_API fmi2Status fmi2GetBooleanStatus(fmi2Component instance, const fmi2Status
     return fmi2OK;
 }
 
-FSM_API fmi2Status fmi2GetStringStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2String *value)
+FMU_API fmi2Status fmi2GetStringStatus(fmi2Component instance, const fmi2StatusKind kind, fmi2String *value)
 {
     (void)kind, (void)value;
     return refuse(instance, "fmi2GetStringStatus");

@@ -2,6 +2,8 @@
 
    The types and signatures are those of the standard (https://fmi-standard.org, version 3.0.2, section 2.2). */
 
+#include "fsm_fmu_api.h"
+
 #include "fsm_fmu.c"
 
 #include "fsm_fmu_copies.c"
@@ -33,12 +35,12 @@ static fmi3Status status_of(bool good)
     return good ? fmi3OK : fmi3Error;
 }
 
-FSM_API fmi3String fmi3GetVersion(void)
+FMU_API fmi3String fmi3GetVersion(void)
 {
     return "3.0";
 }
 
-FSM_API fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, size_t n, const fmi3String categories[])
+FMU_API fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, size_t n, const fmi3String categories[])
 {
     (void)n, (void)categories;
     if (instance == NULL) {
@@ -66,7 +68,7 @@ static struct fmu *instantiate(fmi3String name, fmi3String token, bool logs, fmi
     return fmu;
 }
 
-FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String path,
+FMU_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String path,
                                                  fmi3Boolean visible, fmi3Boolean logs, fmi3Boolean event_mode,
                                                  fmi3Boolean returns_early, const fmi3ValueReference required[],
                                                  size_t n, fmi3InstanceEnvironment environment,
@@ -81,7 +83,7 @@ FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String tok
     return fmu;
 }
 
-FSM_API fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String path,
+FMU_API fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String path,
                                                   fmi3Boolean visible, fmi3Boolean logs,
                                                   fmi3InstanceEnvironment environment, fmi3LogMessageCallback logger)
 {
@@ -93,12 +95,12 @@ FSM_API fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String to
     return fmu;
 }
 
-FSM_API void fmi3FreeInstance(fmi3Instance instance)
+FMU_API void fmi3FreeInstance(fmi3Instance instance)
 {
     fmu_free(instance);
 }
 
-FSM_API fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean has_tolerance, double tolerance,
+FMU_API fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean has_tolerance, double tolerance,
                                                double start, fmi3Boolean has_stop, double stop)
 {
     (void)has_tolerance, (void)tolerance, (void)has_stop, (void)stop;
@@ -106,33 +108,33 @@ FSM_API fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolea
     return status_of(fmu_set_begin(instance, start, name) && fmu_begin_initialization(instance, name));
 }
 
-FSM_API fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
+FMU_API fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 {
     return status_of(fmu_end_initialization(instance, "fmi3ExitInitializationMode"));
 }
 
-FSM_API fmi3Status fmi3EnterEventMode(fmi3Instance instance)
+FMU_API fmi3Status fmi3EnterEventMode(fmi3Instance instance)
 {
     return status_of(fmu_enter_event_mode(instance, "fmi3EnterEventMode"));
 }
 
-FSM_API fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
+FMU_API fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
 {
     return status_of(fmu_enter_continuous_time(instance, "fmi3EnterContinuousTimeMode"));
 }
 
-FSM_API fmi3Status fmi3EnterStepMode(fmi3Instance instance)
+FMU_API fmi3Status fmi3EnterStepMode(fmi3Instance instance)
 {
     bool has_it = instance != NULL && !((struct fmu *)instance)->exchange;
     return status_of(fmu_enter(instance, has_it ? FMU_EVENT : 0, FMU_STEP, "fmi3EnterStepMode"));
 }
 
-FSM_API fmi3Status fmi3Terminate(fmi3Instance instance)
+FMU_API fmi3Status fmi3Terminate(fmi3Instance instance)
 {
     return status_of(fmu_terminate(instance, "fmi3Terminate"));
 }
 
-FSM_API fmi3Status fmi3Reset(fmi3Instance instance)
+FMU_API fmi3Status fmi3Reset(fmi3Instance instance)
 {
     if (instance == NULL) {
         return fmi3Error;
@@ -141,7 +143,7 @@ FSM_API fmi3Status fmi3Reset(fmi3Instance instance)
     return fmi3OK;
 }
 
-FSM_API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *again, fmi3Boolean *terminate,
+FMU_API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *again, fmi3Boolean *terminate,
                                             fmi3Boolean *nominals_changed, fmi3Boolean *states_changed,
                                             fmi3Boolean *next_defined, double *next)
 {
@@ -161,7 +163,7 @@ FSM_API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *
     return status_of(good);
 }
 
-FSM_API fmi3Status fmi3DoStep(fmi3Instance instance, double point, double size, fmi3Boolean keeps, fmi3Boolean *event,
+FMU_API fmi3Status fmi3DoStep(fmi3Instance instance, double point, double size, fmi3Boolean keeps, fmi3Boolean *event,
                               fmi3Boolean *terminate, fmi3Boolean *early, double *reached)
 {
     (void)keeps;
@@ -179,19 +181,19 @@ FSM_API fmi3Status fmi3DoStep(fmi3Instance instance, double point, double size, 
 
 /* ---- variables ---- */
 
-FSM_API fmi3Status fmi3GetFloat64(fmi3Instance instance, REFERENCES, double values[], size_t n_values)
+FMU_API fmi3Status fmi3GetFloat64(fmi3Instance instance, REFERENCES, double values[], size_t n_values)
 {
     bool good = n == n_values && fmu_get_reals(instance, references, n, values, "fmi3GetFloat64");
     return status_of(good);
 }
 
-FSM_API fmi3Status fmi3SetFloat64(fmi3Instance instance, REFERENCES, const double values[], size_t n_values)
+FMU_API fmi3Status fmi3SetFloat64(fmi3Instance instance, REFERENCES, const double values[], size_t n_values)
 {
     bool good = n == n_values && fmu_set_reals(instance, references, n, values, "fmi3SetFloat64");
     return status_of(good);
 }
 
-FSM_API fmi3Status fmi3GetInt64(fmi3Instance instance, REFERENCES, int64_t values[], size_t n_values)
+FMU_API fmi3Status fmi3GetInt64(fmi3Instance instance, REFERENCES, int64_t values[], size_t n_values)
 {
     bool good = fmu_allows(instance, FMU_READABLE, "fmi3GetInt64") && n == n_values;
     good = good && (n == 0 || (references != NULL && values != NULL));
@@ -201,7 +203,7 @@ FSM_API fmi3Status fmi3GetInt64(fmi3Instance instance, REFERENCES, int64_t value
     return status_of(good);
 }
 
-FSM_API fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[],
+FMU_API fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[],
                                                 size_t n_unknowns, const fmi3ValueReference knowns[], size_t n_knowns,
                                                 const double seed[], size_t n_seed, double sensitivity[],
                                                 size_t n_sensitivity)
@@ -213,17 +215,17 @@ FSM_API fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi
 
 /* ---- states of instances ---- */
 
-FSM_API fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *state)
+FMU_API fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *state)
 {
     return status_of(fmu_copy_out(instance, state, "fmi3GetFMUState"));
 }
 
-FSM_API fmi3Status fmi3SetFMUState(fmi3Instance instance, fmi3FMUState state)
+FMU_API fmi3Status fmi3SetFMUState(fmi3Instance instance, fmi3FMUState state)
 {
     return status_of(instance != NULL && fmu_copy_in(instance, state, "fmi3SetFMUState"));
 }
 
-FSM_API fmi3Status fmi3FreeFMUState(fmi3Instance instance, fmi3FMUState *state)
+FMU_API fmi3Status fmi3FreeFMUState(fmi3Instance instance, fmi3FMUState *state)
 {
     (void)instance;
     if (state != NULL) {
@@ -233,7 +235,7 @@ FSM_API fmi3Status fmi3FreeFMUState(fmi3Instance instance, fmi3FMUState *state)
     return fmi3OK;
 }
 
-FSM_API fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUState state, size_t *size)
+FMU_API fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUState state, size_t *size)
 {
     if (instance == NULL || state == NULL || size == NULL) {
         return fmi3Error;
@@ -242,13 +244,13 @@ FSM_API fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUStat
     return fmi3OK;
 }
 
-FSM_API fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState state, uint8_t bytes[], size_t size)
+FMU_API fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState state, uint8_t bytes[], size_t size)
 {
     bool good = instance != NULL && fmu_serialize(instance, state, bytes, size, "fmi3SerializeFMUState");
     return status_of(good);
 }
 
-FSM_API fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t bytes[], size_t size,
+FMU_API fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t bytes[], size_t size,
                                            fmi3FMUState *state)
 {
     bool good = instance != NULL && fmu_deserialize(instance, bytes, size, state, "fmi3DeserializeFMUState");
@@ -257,37 +259,37 @@ FSM_API fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t 
 
 /* ---- model exchange ---- */
 
-FSM_API fmi3Status fmi3SetTime(fmi3Instance instance, double time)
+FMU_API fmi3Status fmi3SetTime(fmi3Instance instance, double time)
 {
     return status_of(fmu_allows(instance, FMU_CONTINUOUS, "fmi3SetTime") && fmu_set_time(instance, time));
 }
 
-FSM_API fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const double values[], size_t n)
+FMU_API fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const double values[], size_t n)
 {
     return status_of(fmu_set_states(instance, values, n, "fmi3SetContinuousStates"));
 }
 
-FSM_API fmi3Status fmi3GetContinuousStates(fmi3Instance instance, double values[], size_t n)
+FMU_API fmi3Status fmi3GetContinuousStates(fmi3Instance instance, double values[], size_t n)
 {
     return status_of(fmu_get_states(instance, values, n, "fmi3GetContinuousStates"));
 }
 
-FSM_API fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, double values[], size_t n)
+FMU_API fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, double values[], size_t n)
 {
     return status_of(fmu_get_rates(instance, values, n, "fmi3GetContinuousStateDerivatives"));
 }
 
-FSM_API fmi3Status fmi3GetEventIndicators(fmi3Instance instance, double values[], size_t n)
+FMU_API fmi3Status fmi3GetEventIndicators(fmi3Instance instance, double values[], size_t n)
 {
     return status_of(fmu_get_indicators(instance, values, n, "fmi3GetEventIndicators"));
 }
 
-FSM_API fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, double values[], size_t n)
+FMU_API fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, double values[], size_t n)
 {
     return status_of(fmu_get_nominals(instance, values, n, "fmi3GetNominalsOfContinuousStates"));
 }
 
-FSM_API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean keeps, fmi3Boolean *event,
+FMU_API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean keeps, fmi3Boolean *event,
                                                fmi3Boolean *terminate)
 {
     (void)keeps;
@@ -298,7 +300,7 @@ FSM_API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolea
     return status_of(fmu_end_step(instance, event, "fmi3CompletedIntegratorStep"));
 }
 
-FSM_API fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *count)
+FMU_API fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *count)
 {
     if (instance == NULL || count == NULL) {
         return fmi3Error;
@@ -307,7 +309,7 @@ FSM_API fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t 
     return fmi3OK;
 }
 
-FSM_API fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *count)
+FMU_API fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *count)
 {
     if (instance == NULL || count == NULL) {
         return fmi3Error;

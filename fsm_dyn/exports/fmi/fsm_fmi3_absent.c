@@ -10,7 +10,7 @@ static fmi3Status refuse(fmi3Instance instance, const char *function)
 
 /* Variables of a type that the unit has none of. */
 #define NO_VALUES(name, type)                                                                                          \
-    FSM_API fmi3Status name(fmi3Instance instance, REFERENCES, type values[], size_t n_values)                         \
+    FMU_API fmi3Status name(fmi3Instance instance, REFERENCES, type values[], size_t n_values)                         \
     {                                                                                                                  \
         (void)references, (void)values, (void)n_values;                                                                \
         return n == 0 && instance != NULL ? fmi3OK : refuse(instance, #name);                                          \
@@ -38,42 +38,42 @@ NO_VALUES(fmi3GetString, fmi3String)
 NO_VALUES(fmi3SetString, const fmi3String)
 NO_VALUES(fmi3SetInt64, const int64_t)
 
-FSM_API fmi3Status fmi3GetBinary(fmi3Instance instance, const fmi3ValueReference references[], size_t n, size_t sizes[],
+FMU_API fmi3Status fmi3GetBinary(fmi3Instance instance, const fmi3ValueReference references[], size_t n, size_t sizes[],
                                  const uint8_t *values[], size_t n_values)
 {
     (void)references, (void)n, (void)sizes, (void)values, (void)n_values;
     return refuse(instance, "fmi3GetBinary");
 }
 
-FSM_API fmi3Status fmi3SetBinary(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3SetBinary(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                  const size_t sizes[], const uint8_t *const values[], size_t n_values)
 {
     (void)references, (void)n, (void)sizes, (void)values, (void)n_values;
     return refuse(instance, "fmi3SetBinary");
 }
 
-FSM_API fmi3Status fmi3GetClock(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3GetClock(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                 fmi3Boolean values[])
 {
     (void)references, (void)n, (void)values;
     return refuse(instance, "fmi3GetClock");
 }
 
-FSM_API fmi3Status fmi3SetClock(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3SetClock(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                 const fmi3Boolean values[])
 {
     (void)references, (void)n, (void)values;
     return refuse(instance, "fmi3SetClock");
 }
 
-FSM_API fmi3Status fmi3GetNumberOfVariableDependencies(fmi3Instance instance, fmi3ValueReference reference,
+FMU_API fmi3Status fmi3GetNumberOfVariableDependencies(fmi3Instance instance, fmi3ValueReference reference,
                                                        size_t *count)
 {
     (void)reference, (void)count;
     return refuse(instance, "fmi3GetNumberOfVariableDependencies");
 }
 
-FSM_API fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference dependent, size_t elements[],
+FMU_API fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference dependent, size_t elements[],
                                                fmi3ValueReference independents[], size_t of_independents[], int kinds[],
                                                size_t n)
 {
@@ -81,7 +81,7 @@ FSM_API fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueR
     return refuse(instance, "fmi3GetVariableDependencies");
 }
 
-FSM_API fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[],
+FMU_API fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[],
                                             size_t n_unknowns, const fmi3ValueReference knowns[], size_t n_knowns,
                                             const double seed[], size_t n_seed, double sensitivity[],
                                             size_t n_sensitivity)
@@ -91,91 +91,91 @@ FSM_API fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3Val
     return refuse(instance, "fmi3GetAdjointDerivative");
 }
 
-FSM_API fmi3Status fmi3EnterConfigurationMode(fmi3Instance instance)
+FMU_API fmi3Status fmi3EnterConfigurationMode(fmi3Instance instance)
 {
     return refuse(instance, "fmi3EnterConfigurationMode");
 }
 
-FSM_API fmi3Status fmi3ExitConfigurationMode(fmi3Instance instance)
+FMU_API fmi3Status fmi3ExitConfigurationMode(fmi3Instance instance)
 {
     return refuse(instance, "fmi3ExitConfigurationMode");
 }
 
-FSM_API fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
+FMU_API fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
 {
     return refuse(instance, "fmi3EvaluateDiscreteStates");
 }
 
-FSM_API fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                           double intervals[], int qualifiers[])
 {
     (void)references, (void)n, (void)intervals, (void)qualifiers;
     return refuse(instance, "fmi3GetIntervalDecimal");
 }
 
-FSM_API fmi3Status fmi3GetIntervalFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3GetIntervalFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                            uint64_t counters[], uint64_t resolutions[], int qualifiers[])
 {
     (void)references, (void)n, (void)counters, (void)resolutions, (void)qualifiers;
     return refuse(instance, "fmi3GetIntervalFraction");
 }
 
-FSM_API fmi3Status fmi3GetShiftDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3GetShiftDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                        double shifts[])
 {
     (void)references, (void)n, (void)shifts;
     return refuse(instance, "fmi3GetShiftDecimal");
 }
 
-FSM_API fmi3Status fmi3GetShiftFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3GetShiftFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                         uint64_t counters[], uint64_t resolutions[])
 {
     (void)references, (void)n, (void)counters, (void)resolutions;
     return refuse(instance, "fmi3GetShiftFraction");
 }
 
-FSM_API fmi3Status fmi3SetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3SetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                           const double intervals[])
 {
     (void)references, (void)n, (void)intervals;
     return refuse(instance, "fmi3SetIntervalDecimal");
 }
 
-FSM_API fmi3Status fmi3SetIntervalFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3SetIntervalFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                            const uint64_t counters[], const uint64_t resolutions[])
 {
     (void)references, (void)n, (void)counters, (void)resolutions;
     return refuse(instance, "fmi3SetIntervalFraction");
 }
 
-FSM_API fmi3Status fmi3SetShiftDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3SetShiftDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                        const double shifts[])
 {
     (void)references, (void)n, (void)shifts;
     return refuse(instance, "fmi3SetShiftDecimal");
 }
 
-FSM_API fmi3Status fmi3SetShiftFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3SetShiftFraction(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                         const uint64_t counters[], const uint64_t resolutions[])
 {
     (void)references, (void)n, (void)counters, (void)resolutions;
     return refuse(instance, "fmi3SetShiftFraction");
 }
 
-FSM_API fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+FMU_API fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                             const int32_t orders[], double values[], size_t n_values)
 {
     (void)references, (void)n, (void)orders, (void)values, (void)n_values;
     return refuse(instance, "fmi3GetOutputDerivatives");
 }
 
-FSM_API fmi3Status fmi3ActivateModelPartition(fmi3Instance instance, fmi3ValueReference clock, double time)
+FMU_API fmi3Status fmi3ActivateModelPartition(fmi3Instance instance, fmi3ValueReference clock, double time)
 {
     (void)clock, (void)time;
     return refuse(instance, "fmi3ActivateModelPartition");
 }
 
-FSM_API fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token, fmi3String path,
+FMU_API fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token, fmi3String path,
                                                        fmi3Boolean visible, fmi3Boolean logs,
                                                        fmi3InstanceEnvironment environment,
                                                        fmi3LogMessageCallback logger, fmi3Callback update,
