@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from typing import ClassVar, Final, Self
 
-from fsm_dyn.core.errors import ModelError, did_you_mean
+from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import as_items, as_section, expression, free_text, name, unit_text
+from fsm_dyn.language.form import (
+    as_items,
+    as_section,
+    expression,
+    name,
+    new_names,
+    unit_text,
+)
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.keyed import KeyedMapping, exactly_one, in_place_of, mapping, only_with
 from fsm_dyn.language.keys import (
     FLAG,
+    NAME,
     NEW_NAME,
     PAIR,
     TEXT,
     UNIT,
     VALUE,
+    Kind,
+    entries,
     expressions,
     key,
     leaf,
     list_of,
+    or_list,
+    others,
     part,
     reference,
     reference_to,
+    section,
+    whole,
 )
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.model import Coordinate, Parameter, ParameterTolerance
@@ -33,7 +47,6 @@ from fsm_dyn.language.shapes import (
     CircleOutline,
     CordOutline,
     DrawnOutline,
-    DrawnPoint,
     LineOutline,
     PolygonOutline,
     Repeat,
@@ -108,7 +121,7 @@ def without_tolerance(tree: Tree) -> Text:
 
 
 def _of_form(form: ToleranceForm) -> tuple[Text, ParameterTolerance]:
-    keys = set(form.written_keys())
+    keys = {"value", "tolerance", "normal", "sigma", "uniform"} & {*form.written_keys()}
     if form.value is not None and form.tolerance is not None and len(keys) == 2:
         return form.value, ParameterTolerance(*form.tolerance)
     if form.normal is not None and form.sigma is not None and len(keys) == 2:
@@ -129,67 +142,40 @@ def _of_form(form: ToleranceForm) -> tuple[Text, ParameterTolerance]:
 # -- Sections of parameters and coordinates ------------------------------------------------------------------
 
 MAX_ELEMENTS = 100
-_PARAMETERS_LINE: Final = "parameters: {m: 2 kg, l: 0.3 m}"
-_COORDINATES_LINE: Final = "coordinates: {x: m, q: rad}"
 
 
-def _parameters(tree: Tree) -> dict[str, Parameter]:
-    from_section: dict[str, Parameter] = {}
-    for word, value in as_section(tree, "parameters", _PARAMETERS_LINE).items():
-        name = new_key(word)
-        if isinstance(value, LocatedList):
-            if not 1 <= len(value) <= MAX_ELEMENTS:
-                raise ModelError("a vector has 1 to 100 elements", value.where, found=describe(value))
-            texts = tuple(without_tolerance(item) for item in value)
-            from_section[name] = Parameter(name, texts, True, name.where)
-        else:
-            text, tolerance = toleranced(value)
-            from_section[name] = Parameter(name, (text,), False, name.where, tolerance)
-    return from_section
+def _parameter(tree: Tree, at: LocatedStr) -> Parameter:
+    """Return a parameter from its value, its elements, or its keys."""
+    if not isinstance(tree, LocatedList):
+        text, tolerance = toleranced(tree)
+        return Parameter(new_key(at), (text,), False, at.where, tolerance)
+    if not 1 <= len(tree) <= MAX_ELEMENTS:
+        raise ModelError("a vector has 1 to 100 elements", tree.where, found=describe(tree))
+    return Parameter(new_key(at), tuple(without_tolerance(item) for item in tree), True, at.where)
 
 
-def _coordinates(tree: Tree) -> dict[str, Coordinate]:
-    if isinstance(tree, LocatedList):
-        words = [new_key(_word(item)) for item in tree]
-        for at, word in enumerate(words):
-            if word in words[:at]:
-                raise ModelError(f"coordinate {str(word)!r} is defined twice", word.where)
-        return {word: Coordinate(name=word, where=word.where) for word in words}
-    section = as_section(tree, "coordinates", _COORDINATES_LINE)
-    return {new_key(word): _coordinate(word, entry) for word, entry in section.items()}
-
-
-def _coordinate(name: LocatedStr, tree: Tree) -> Coordinate:
-    """Return a coordinate from its unit, or from its unit, meaning and range."""
+def _coordinate(tree: Tree, at: LocatedStr) -> Coordinate:
+    """Return a coordinate from its unit, or from its keys."""
     if isinstance(tree, LocatedMapping):
-        return Coordinate.read(tree, name)
-    return Coordinate(name=name, unit=unit_text(tree), where=name.where)
+        return Coordinate.read(tree, at)
+    return Coordinate(name=at, unit=unit_text(tree), where=at.where)
 
 
-def _word(tree: Tree) -> LocatedStr:
-    if isinstance(tree, Scalar) and isinstance(tree.value, str):
-        return LocatedStr(tree.text, tree.where)
-    raise ModelError("a name is wanted", tree.where, found=describe(tree))
+def _listed_coordinates(tree: LocatedList) -> dict[str, Coordinate]:
+    return {word: Coordinate(name=word, where=word.where) for word in new_names(tree, "coordinate")}
 
 
-PARAMETERS: Final = leaf(
-    _parameters,
-    {
-        "type": "object",
-        "additionalProperties": {"anyOf": [VALUE, list_of(VALUE, 1), reference_to(ToleranceForm)]},
-    },
-    "value, vector, or [value with a tolerance](#parameters), by name", mappings=(ToleranceForm,),
-    line=_PARAMETERS_LINE,
+_PARAMETER: Final = Kind(
+    _parameter, lambda: {"anyOf": [VALUE, list_of(VALUE, 1), reference_to(ToleranceForm)]},
+    "value, vector, or [value with a tolerance](#parameters),", mappings=(ToleranceForm,),
 )  # fmt: skip
-COORDINATES: Final = leaf(
-    _coordinates,
-    {
-        "anyOf": [
-            {"type": "object", "additionalProperties": {"anyOf": [UNIT.schema(), reference_to(Coordinate)]}},
-            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-        ]
-    },
-    "unit, or keys, by name; or a list", mappings=(Coordinate,), line=_COORDINATES_LINE,
+PARAMETERS: Final = section(_PARAMETER, "parameters", "parameters: {m: 2 kg, l: 0.3 m}")
+_UNIT_OR_COORDINATE: Final = Kind(
+    _coordinate, lambda: {"anyOf": [UNIT.schema(), reference_to(Coordinate)]}, "unit, or keys,", mappings=(Coordinate,)
+)
+COORDINATES: Final = or_list(
+    section(_UNIT_OR_COORDINATE, "coordinates", "coordinates: {x: m, q: rad}"), _listed_coordinates,
+    {"type": "array", "items": NAME, "uniqueItems": True},
 )  # fmt: skip
 
 
@@ -253,8 +239,6 @@ class ConstraintForm(KeyedMapping):
 
 # -- The section ``view``: simple shapes to draw a body with, in its frame, from its centre ------------------
 
-FRAME = "frame"
-_VIEW_LINE = "view: {ball: {circle: {radius: 3 cm}}}"
 MAX_POINTS = 10_000
 
 
@@ -284,119 +268,115 @@ def points_of(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
     return tuple(_point(item) for item in items)
 
 
-def _parts(tree: Tree, kind: str, allowed: tuple[str, ...]) -> LocatedMapping:
-    section = as_section(tree, kind)
-    for word in section:
-        if word not in allowed:
-            raise _unknown(kind, word, allowed)
-    if allowed[0] not in section:
-        raise ModelError(f"{kind} lacks {allowed[0]!r}", section.where, allowed=", ".join(allowed))
-    return section
+def _polygon(tree: Tree) -> tuple[tuple[Text, ...], ...]:
+    return points_of(tree, 3)
 
 
-def _unknown(what: str, word: LocatedStr, allowed: tuple[str, ...]) -> ModelError:
-    return ModelError(
-        f"{what} has no key {str(word)!r}",
-        word.where,
-        found=word,
-        allowed=", ".join(allowed),
-        remedy=did_you_mean(word, allowed),
+def _line(tree: Tree) -> tuple[tuple[Text, ...], ...]:
+    return points_of(tree, 2)
+
+
+_POINT: Final = list_of(VALUE, 2, 3)
+PLACE: Final = leaf(_point, _POINT, "point, `[x, y]`", example=["0 m", "0.1 m"])
+_POLYGON: Final = leaf(_polygon, list_of(_POINT, 3), "points", example=[[0, 0], ["1 m", 0], [0, "1 m"]])
+_LINE: Final = leaf(_line, list_of(_POINT, 2), "points", example=[[0, 0], ["1 m", 0]])
+
+
+@mapping
+class DrawnCircleForm(KeyedMapping):
+    """A circle to draw; its radius may stand alone."""
+
+    what: ClassVar[str] = "a circle to draw"
+    example: ClassVar[str] = "circle: {radius: 3 cm, center: [0, 1 cm]}"
+    short: ClassVar[str] = "radius"
+
+    radius: Text = expression_key("its radius", example="3 cm")
+    center: tuple[Text, ...] | None = key(PLACE, "its centre", None, usual="that of the body")
+
+
+@mapping
+class DrawnTextForm(KeyedMapping):
+    """A text to draw; it may stand alone."""
+
+    what: ClassVar[str] = "a text to draw"
+    example: ClassVar[str] = "text: {text: A, at: [0, 1 cm]}"
+    short: ClassVar[str] = "text"
+
+    text: str = key(TEXT, "what is written")
+    at: tuple[Text, ...] | None = key(PLACE, "its place", None, usual="centre of the body")
+
+
+@mapping
+class DrawingForm(KeyedMapping):
+    """Outlines to draw a body with, in its frame, from its centre; lengths in m or with units."""
+
+    what: ClassVar[str] = "a shape"
+    example: ClassVar[str] = "box: {circle: {radius: 3 cm}}"
+
+    polygon: tuple[tuple[Text, ...], ...] = key(_POLYGON, "a closed line", ())
+    line: tuple[tuple[Text, ...], ...] = key(_LINE, "an open line", ())
+    circle: DrawnCircleForm | None = part(DrawnCircleForm, "a circle")
+    text: DrawnTextForm | None = part(DrawnTextForm, "a text")
+    frame: str | None = reference("a frame", "of their x-y plane", None, usual="that of the body")
+
+    @property
+    def outlines(self) -> tuple[DrawnOutline, ...]:
+        """Its outlines, in the order in which they were written."""
+        found: dict[str, DrawnOutline] = {}
+        if self.polygon:
+            found["polygon"] = PolygonOutline(points=self.polygon, frame=self.frame)
+        if self.line:
+            found["line"] = LineOutline(points=self.line, frame=self.frame)
+        if self.circle is not None:
+            found["circle"] = CircleOutline(radius=self.circle.radius, at=self.circle.center, frame=self.frame)
+        if self.text is not None:
+            found["text"] = TextOutline(text=self.text.text, at=self.text.at, frame=self.frame)
+        return tuple(found[word] for word in self.written_keys() if word in found)
+
+
+def _drawings(tree: Tree, at: LocatedStr) -> tuple[DrawnOutline, ...]:
+    items = tree if isinstance(tree, LocatedList) else [tree]
+    return tuple(outline for item in items for outline in DrawingForm.read(item).outlines)
+
+
+def _cord(tree: Tree, at: LocatedStr) -> CordOutline:
+    """Return a belt or rope: a contact with the points that it joins."""
+    ends = as_items(tree, "the points of a cord")
+    if len(ends) < 2:
+        raise ModelError("too few points", tree.where, found=describe(tree), allowed="the names of at least 2 points")
+    return CordOutline(contact=name(at), points=tuple(name(end) for end in ends))
+
+
+_CORD: Final = Kind(_cord, lambda: list_of(NAME, 2), "points")
+_OUTLINES: Final = Kind(
+    _drawings, lambda: {"anyOf": [reference_to(DrawingForm), {"type": "array", "items": reference_to(DrawingForm)}]},
+    "outlines, or a list", mappings=(DrawingForm,),
+)  # fmt: skip
+
+
+@mapping
+class ViewForm(KeyedMapping):
+    """Drawings by body, and belts and ropes by contact."""
+
+    what: ClassVar[str] = "view"
+    example: ClassVar[str] = "view: {ball: {circle: {radius: 3 cm}}}"
+
+    cords: tuple[CordOutline, ...] = key(
+        entries(_CORD, CORDS, "cords: {belt: [P, Q]}"), "belts and ropes, by contact, wavy while it is open", ()
     )
+    drawings: Mapping[str, tuple[DrawnOutline, ...]] = others(_OUTLINES, "body, or N", "its outlines")
+
+    @property
+    def by_body(self) -> Mapping[str, tuple[DrawnOutline, ...]]:
+        """The outlines by body in the order in which they were written, cords under ``cords``."""
+        found = {str(word): outlines for word, outlines in self.drawings.items()}
+        words = {str(word): word for word in self.drawings}
+        return {words.get(word, word): found.get(word, self.cords) for word in self.written_keys()}
 
 
-def _polygon(tree: Tree) -> DrawnOutline:
-    return PolygonOutline(points=points_of(tree, 3))
-
-
-def _line(tree: Tree) -> DrawnOutline:
-    return LineOutline(points=points_of(tree, 2))
-
-
-def _circle(tree: Tree) -> DrawnOutline:
-    radius, at = _placed(tree, "circle", ("radius", "center"))
-    return CircleOutline(radius=expression(radius), at=at)
-
-
-def _text(tree: Tree) -> DrawnOutline:
-    text, at = _placed(tree, "text", ("text", "at"))
-    return TextOutline(text=free_text(text), at=at)
-
-
-def _placed(tree: Tree, kind: str, keys: tuple[str, str]) -> tuple[Tree, DrawnPoint | None]:
-    """Return the value and the point of an outline, written as the value alone or with both keys."""
-    if isinstance(tree, Scalar):
-        return tree, None
-    section = _parts(tree, kind, keys)
-    at = section.get(LocatedStr(keys[1]))
-    return section[LocatedStr(keys[0])], None if at is None else _point(at)
-
-
-SHAPES: Final[Mapping[str, Callable[[Tree], DrawnOutline]]] = {
-    "polygon": _polygon,
-    "line": _line,
-    "circle": _circle,
-    "text": _text,
-}
-
-
-def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
-    shapes: list[DrawnOutline] = []
-    for item in tree if isinstance(tree, LocatedList) else [tree]:
-        section = as_section(item, "a shape", "circle: {radius: 3 cm}")
-        given = section.get(LocatedStr(FRAME))
-        frame = None if given is None else name(given)
-        for word, value in section.items():
-            if word not in (*SHAPES, FRAME):
-                raise _unknown("a shape", word, (*SHAPES, FRAME))
-            if word != FRAME:
-                shapes.append(replace(SHAPES[word](value), frame=frame))
-    return tuple(shapes)
-
-
-def _view(tree: Tree) -> dict[str, tuple[DrawnOutline, ...]]:
-    section = as_section(tree, "view", _VIEW_LINE)
-    return {name(word): _cords(value) if word == CORDS else _shapes(value) for word, value in section.items()}
-
-
-def _cords(tree: Tree) -> tuple[DrawnOutline, ...]:
-    """Return the belts of a view: contacts with the points that each joins."""
-    cords = []
-    for contact, points in as_section(tree, CORDS).items():
-        ends = as_items(points, "the points of a cord")
-        if len(ends) < 2:
-            raise ModelError(
-                "too few points", points.where, found=describe(points), allowed="the names of at least 2 points"
-            )
-        cords.append(CordOutline(contact=name(contact), points=tuple(name(end) for end in ends)))
-    return tuple(cords)
-
-
-_POINT: dict[str, Any] = {"type": "array", "items": VALUE, "minItems": 2, "maxItems": 3}
-_SHAPE: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "polygon": {"type": "array", "items": _POINT, "minItems": 3},
-        "line": {"type": "array", "items": _POINT, "minItems": 2},
-        "circle": {"type": ["string", "number", "object"]},
-        "text": {"type": ["string", "object"]},
-        FRAME: {"type": "string"},
-    },
-    "additionalProperties": False,
-}
-
-VIEW: Final = leaf(
-    _view,
-    {
-        "type": "object",
-        "properties": {
-            CORDS: {
-                "type": "object",
-                "additionalProperties": {"type": "array", "items": {"type": "string"}, "minItems": 2},
-            }
-        },
-        "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]},
-    },
-    "outlines by body", line=_VIEW_LINE,
+VIEW: Final = replace(
+    whole(ViewForm), read=lambda tree, at: ViewForm.read(tree, at).by_body, word="outlines by body",
+    line="view: {ball: {circle: {radius: 3 cm}}}",
 )  # fmt: skip
 
 

@@ -137,23 +137,6 @@ class Model(SectionMethods):
         """
         return self._add("scenarios", name, None, schedules)
 
-    def mode(self, name: str, /, **states: Value) -> Self:
-        """Add a name for a pattern of contact states.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **states
-            States by the names of contacts; a contact left out may have any.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("modes", name, None, states)
-
     def only_listed(self, value: bool = True) -> Self:
         """Forbid the modes without a pattern.
 
@@ -185,21 +168,6 @@ class Model(SectionMethods):
         """
         return self._add("memory", name, value, {})
 
-    def initial(self, **values: Value) -> Self:
-        """Set initial values of coordinates and speeds, and ``mode``, ``guess``, ``settle``.
-
-        Parameters
-        ----------
-        **values
-            Values by name, with the units of the coordinates and speeds.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add_all("initial", values)
-
     def output(self, name: str, expression: Value) -> Self:
         """Add an output.
 
@@ -227,7 +195,7 @@ class Model(SectionMethods):
         outlines : Value, optional
             A list of mappings.
         **keys
-            Keys of a single outline; lengths in m or with units.
+            ``polygon``, ``line``, ``circle``, ``text`` in the order in which they are drawn, and ``frame``.
 
         Returns
         -------

@@ -630,6 +630,166 @@ class SectionMethods(WrittenModel):
             "set": set, "impulse": impulse, "stop": stop, "because": because,
         } | others))
 
+    def mode(
+            self, name: str, /, *, independent: Value = None, **others: Value,
+    ) -> Self:
+        """Add a name for a pattern of contact states.
+
+        A name for a pattern of contact states; a contact not mentioned may be in any state.
+
+        Parameters
+        ----------
+        name : str
+            Of the entry.
+        independent : Value, optional
+            Speeds to be independent in the first chart of its modes, as far as they are named.
+        **others
+            By the name of a contact: its state.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        return self._add("modes", name, None, given_keys({
+            "independent": independent,
+        } | others))
+
+    def initial(
+            self, /, *, mode: Value = None, settle: Value = None, guess: Value = None, **others: Value,
+    ) -> Self:
+        """Set values of the start, and its keys.
+
+        Start of a run: values of coordinates and speeds, by name, and keys.
+
+        Parameters
+        ----------
+        mode : Value, optional
+            Of the start (default deduced from the values).
+        settle : Value, optional
+            Whether the start is a rest found from the values (default `false`).
+        guess : Value, optional
+            Coordinates that may move for loops to close.
+        **others
+            By the name of a coordinate or speed: its initial value.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        return self._add_all("initial", given_keys({
+            "mode": mode, "settle": settle, "guess": guess,
+        } | others))
+
+    def words(
+            self, name: str, short: Value = None, /, *, is_: Value = None, subject: Value = None,
+            object: Value = None, **others: Value,
+    ) -> Self:
+        """Add words for a contact, a shape or a body.
+
+        Words for a contact, with the subject and the object of sentences about it.
+
+        Parameters
+        ----------
+        name : str
+            Of the entry.
+        short : Value, optional
+            The words, as a text.
+        is_ : Value, optional
+            The part, in labels.
+        subject : Value, optional
+            What touches, in sentences.
+        object : Value, optional
+            What is touched.
+        **others
+            None: other keys are refused, with the place of the call.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        return self._add("names", name, short, given_keys({
+            "is_": is_, "subject": subject, "object": object,
+        } | others))
+
+    def phase(
+            self, name: str, /, *, when: Value = None, after: Value = None, until: Value = None,
+            shortest: Value = None, colour: Value = None, text: Value = None, focus: Value = None, **others: Value,
+    ) -> Self:
+        """Add a phase of runs, after those before it.
+
+        A phase of runs.
+
+        Parameters
+        ----------
+        name : str
+            Of the entry.
+        when : Value, optional
+            Conditions for the phase (required).
+        after : Value, optional
+            It begins only directly after this phase, or one of a list.
+        until : Value, optional
+            Once begun, the phase applies until this is true, if no earlier phase does.
+        shortest : Value, optional
+            A visit of less time is merged into the one before (default the larger of 2 ms and a thousandth of the time
+            up to the last change of mode).
+        colour : Value, optional
+            Of its spans in the score.
+        text : Value, optional
+            Next to its name in the score, at most 32 characters.
+        focus : Value, optional
+            Bodies in the close-ups of the score.
+        **others
+            None: other keys are refused, with the place of the call.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        return self._add("phases", name, None, given_keys({
+            "when": when, "after": after, "until": until, "shortest": shortest, "colour": colour, "text": text,
+            "focus": focus,
+        } | others))
+
+    def pin(
+            self, name: str, /, *, between: Value = None, at: Value = None, owns: Value = None,
+            outputs: Value = None, limits: Value = None, wear: Value = None, **others: Value,
+    ) -> Self:
+        """Add an entry for a connection.
+
+        A connection: that of its name, or that between two segments, which gets this name.
+
+        Parameters
+        ----------
+        name : str
+            Of the entry.
+        between : Value, optional
+            Parent and child, by their frames or bodies.
+        at : Value, optional
+            Place of the connection.
+        owns : Value, optional
+            Points of the child, where several bodies meet.
+        outputs : Value, optional
+            Columns of runs, and outputs of exports.
+        limits : Value, optional
+            Largest loads.
+        wear : Value, optional
+            By Archard's law.
+        **others
+            None: other keys are refused, with the place of the call.
+
+        Returns
+        -------
+        Model
+            The model itself.
+        """
+        return self._add("pins", name, None, given_keys({
+            "between": between, "at": at, "owns": owns, "outputs": outputs, "limits": limits, "wear": wear,
+        } | others))
+
     def numerics(
             self, /, *, rtol: Value = None, atol: Value = None, gap: Value = None, speed: Value = None,
             acceleration: Value = None, multiplier: Value = None, energy: Value = None, pivot: Value = None,

@@ -21,7 +21,8 @@ from fsm_dyn.language.dimensions import (
 from fsm_dyn.language.elements import GravityLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.language.expression_tree import Call, Name, walk
 from fsm_dyn.language.expressions import parse
-from fsm_dyn.language.model import Mechanism, Point, TransitionSpec
+from fsm_dyn.language.keyed import keys_of
+from fsm_dyn.language.model import Initial, Mechanism, Point, TransitionSpec
 from fsm_dyn.language.shapes import CORDS, CordOutline, SegmentShape, Shape
 from fsm_dyn.language.yaml import where_of
 
@@ -256,7 +257,11 @@ class References:
                 raise ModelError(
                     f"{str(name)!r} is a memory", where_of(name), remedy="its first value stands under `memory`"
                 )
-            self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+            try:
+                self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+            except ModelError as error:
+                error.remedy = error.remedy or did_you_mean(name, keys_of(Initial))
+                raise
         for name in initial.guess:
             self._one_of(name, "a coordinate", list(self.mechanism.coordinate_names))
 

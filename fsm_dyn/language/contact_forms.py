@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.body_forms import ImpulseForm
@@ -20,12 +20,20 @@ from fsm_dyn.language.elements import (
     StepsSchedule,
 )
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import as_items, as_section, assignment, expression, flag, name, unit_text
+from fsm_dyn.language.form import (
+    as_items,
+    assignment,
+    expression,
+    name,
+    new_names,
+    unit_text,
+)
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.keyed import KeyedMapping, in_place_of, keys_of, mapping
 from fsm_dyn.language.keys import (
     EXPRESSION,
     FLAG,
+    NAME,
     NEW_NAME,
     ONE_OR_TWO,
     TEXT,
@@ -37,6 +45,8 @@ from fsm_dyn.language.keys import (
     list_of,
     listing,
     one_of,
+    or_list,
+    others,
     part,
     reference,
     reference_to,
@@ -45,8 +55,8 @@ from fsm_dyn.language.keys import (
 )
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.laws import LAWS
-from fsm_dyn.language.model import DiscreteVariable, Initial, ModePattern
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
+from fsm_dyn.language.model import DiscreteVariable, ModePattern
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 # -- Forms of contacts ---------------------------------------------------------------------------------------
 
@@ -249,13 +259,6 @@ else:
 
 # -- Forms of inputs, modes, discrete variables, transitions and ports ---------------------------------------
 
-_LINES: Final[Mapping[str, str]] = {
-    "inputs": "inputs: {push: N}",
-    "modes": "modes: {locked: {bolt: stick}}",
-    "a mode": "locked: {bolt: stick}",
-    "initial": "initial: {x: 0.1 m}",
-    "memory": "memory: {count: 0}",
-}
 MAX_BREAKPOINTS = 10_000
 MAX_MEMORY = 2**31 - 1
 
@@ -368,7 +371,8 @@ def schedule(tree: Tree) -> Schedule:
     return ScheduleForm.read(tree).schedule
 
 
-def _input(word: LocatedStr, tree: Tree) -> Input:
+def _input(tree: Tree, word: LocatedStr) -> Input:
+    """Return an input from its unit, its constant value, or its keys."""
     if isinstance(tree, LocatedMapping):
         form = InputForm.read(tree, word)
         scheduled = any(key in form.written_keys() for key in SCHEDULE_KEYS)
@@ -378,102 +382,52 @@ def _input(word: LocatedStr, tree: Tree) -> Input:
     return Input(word, unit_text(tree), None, word.where)
 
 
-def _inputs(tree: Tree) -> dict[str, Input]:
-    if isinstance(tree, LocatedList):
-        words = [new_key(name(item)) for item in tree]
-        for at, word in enumerate(words):
-            if word in words[:at]:
-                raise ModelError(f"input {str(word)!r} is defined twice", word.where)
-        return {word: Input(word, where=word.where) for word in words}
-    return {new_key(word): _input(word, value) for word, value in as_section(tree, "inputs", _LINES["inputs"]).items()}
+def _listed_inputs(tree: LocatedList) -> dict[str, Input]:
+    return {word: Input(word, where=word.where) for word in new_names(tree, "input")}
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
-    """The section ``modes``."""
-
-    modes: Mapping[str, ModePattern]
-    only_listed: bool = False
-
-
-def _modes(tree: Tree) -> Modes:
-    found: dict[str, ModePattern] = {}
-    only_listed = False
-    for word, value in as_section(tree, "modes", _LINES["modes"]).items():
-        if word == "only_listed":
-            only_listed = flag(value)
-            continue
-        if isinstance(value, Scalar) and value.value is not None:
-            raise ModelError(
-                f"mode {str(word)!r} is no mapping",
-                word.where,
-                found=describe(value),
-                allowed="{contact: state, ...}",
-                remedy=did_you_mean(word, ["only_listed"]),
-            )
-        states: dict[str, str] = {}
-        independent: tuple[str, ...] = ()
-        for contact, state in as_section(value, "a mode", _LINES["a mode"]).items():
-            if contact == "independent":
-                independent = tuple(name(speed) for speed in as_items(state, "speeds"))
-            else:
-                states[name(contact)] = name(state)
-        found[new_key(word)] = ModePattern(word, states, word.where, independent)
-    if only_listed and not found:
-        word = next(word for word in as_section(tree, "modes", _LINES["modes"]) if word == "only_listed")
-        raise ModelError("`only_listed` without a list of modes", word.where, remedy="list the modes")
-    return Modes(found, only_listed)
-
-
-def _memory(tree: Tree) -> dict[str, DiscreteVariable]:
-    found: dict[str, DiscreteVariable] = {}
-    for word, value in as_section(tree, "memory", _LINES["memory"]).items():
-        initial = value.value if isinstance(value, Scalar) else None
-        if not isinstance(initial, int):  # a bool is an int
-            raise ModelError("an integer or a boolean is wanted", value.where, found=describe(value),
-                             allowed="such as 0, 3, true, false")  # fmt: skip
-        if abs(initial) > MAX_MEMORY:
-            raise ModelError("the integer is too large", value.where, found=describe(value), allowed=str(MAX_MEMORY))
-        found[new_key(word)] = DiscreteVariable(word, int(initial), isinstance(initial, bool), word.where)
-    return found
-
-
-def _initial(tree: Tree) -> Initial:
-    section = as_section(tree, "initial", _LINES["initial"])
-    values: dict[str, Text] = {}
-    guess: dict[str, Text] = {}
-    mode: str | None = None
-    settles = False
-    for word, value in section.items():
-        if word == "mode":
-            mode = name(value)
-        elif word == "settle":
-            settles = flag(value)
-        elif isinstance(value, Scalar) and isinstance(value.value, bool):
-            raise ModelError(
-                f"{str(word)!r} under initial is neither true nor false",
-                word.where,
-                found=word,
-                allowed="settle: true, or a number",
-                remedy=did_you_mean(word, ["settle"]),
-            )
-        elif word == "guess":
-            guess = {name(other): expression(item) for other, item in as_section(value, "guess").items()}
-        elif isinstance(value, LocatedMapping):
-            raise ModelError(
-                f"initial has no key {str(word)!r} with a mapping",
-                word.where,
-                found=describe(value),
-                allowed="guess",
-                remedy=did_you_mean(word, ["guess"]) or "give one value",
-            )
-        else:
-            values[name(word)] = expression(value)
-    for given in (word for word in guess if word in values):
+def _pattern(tree: Tree, at: LocatedStr) -> ModePattern:
+    if isinstance(tree, Scalar) and tree.value is not None:
         raise ModelError(
-            f"{str(given)!r} is given and guessed", where_of(given), remedy="keep one: what is given is held"
-        )
-    return Initial(mode, values, settles, guess, section.where)
+            f"mode {str(at)!r} is no mapping", at.where, found=describe(tree), allowed="{contact: state, ...}",
+            remedy=did_you_mean(at, ["only_listed"]),
+        )  # fmt: skip
+    return ModePattern.read(tree, at)
+
+
+@mapping
+class Modes(KeyedMapping):
+    """Patterns of contact states by name, and whether there are no others."""
+
+    what: ClassVar[str] = "modes"
+    example: ClassVar[str] = "modes: {locked: {bolt: stick}}"
+
+    only_listed: bool = key(FLAG, "whether a mode without a pattern is an error", False)
+    modes: Mapping[str, ModePattern] = others(
+        replace(whole(ModePattern), read=_pattern), "mode", "its pattern", new_key
+    )
+
+    def checked(self) -> Self:
+        """Return the modes if there are some where no others may be.
+
+        Raises
+        ------
+        ModelError
+            ``only_listed`` stands alone.
+        """
+        if self.only_listed and not self.modes:
+            raise ModelError("`only_listed` without a list of modes", self.key("only_listed"), remedy="list the modes")
+        return self
+
+
+def _memory(tree: Tree, at: LocatedStr) -> DiscreteVariable:
+    initial = tree.value if isinstance(tree, Scalar) else None
+    if not isinstance(initial, int):  # a bool is an int
+        raise ModelError("an integer or a boolean is wanted", tree.where, found=describe(tree),
+                         allowed="such as 0, 3, true, false")  # fmt: skip
+    if abs(initial) > MAX_MEMORY:
+        raise ModelError("the integer is too large", tree.where, found=describe(tree), allowed=str(MAX_MEMORY))
+    return DiscreteVariable(new_key(at), int(initial), isinstance(initial, bool), at.where)
 
 
 def _source(tree: Tree) -> LocatedStr:
@@ -507,50 +461,15 @@ SCHEDULE: Final = leaf(
     schedule, {"anyOf": [VALUE, reference_to(ScheduleForm)]}, "value, or [schedule](#inputs-and-schedule)",
     mappings=(ScheduleForm,), example="3 N",
 )  # fmt: skip
-INPUTS: Final = leaf(
-    _inputs,
-    {
-        "anyOf": [
-            {"type": "array", "items": {"type": "string"}},
-            {
-                "type": "object",
-                "additionalProperties": {"anyOf": [UNIT.schema(), reference_to(InputForm)]},
-            },
-        ]
-    },
-    "unit, or schedule, by name; or a list", mappings=(InputForm,), line=_LINES["inputs"],
+_LIST_OF_INPUTS: Final = {"type": "array", "items": NAME}
+_UNIT_OR_INPUT: Final = Kind(
+    _input, lambda: {"anyOf": [UNIT.schema(), reference_to(InputForm)]}, "unit, or [keys](#inputs-and-schedule),",
+    mappings=(InputForm,),
 )  # fmt: skip
-MODES: Final = leaf(
-    _modes,
-    {
-        "type": "object",
-        "properties": {"only_listed": {"type": "boolean"}},
-        "additionalProperties": {
-            "type": "object",
-            "properties": {"independent": {"type": "array", "items": {"type": "string"}}},
-            "additionalProperties": {"type": "string"},
-        },
-    },
-    "states by contact, by name", line=_LINES["modes"],
-)  # fmt: skip
-MEMORY: Final = leaf(
-    _memory,
-    {"type": "object", "additionalProperties": {"type": ["integer", "boolean"]}},
-    "whole number or boolean, by name", line=_LINES["memory"],
-)  # fmt: skip
-INITIAL: Final = leaf(
-    _initial,
-    {
-        "type": "object",
-        "properties": {
-            "mode": {"type": "string"},
-            "settle": {"type": "boolean"},
-            "guess": {"type": "object", "additionalProperties": VALUE},
-        },
-        "additionalProperties": VALUE,
-    },
-    "values, `mode`, `guess`, `settle`", line=_LINES["initial"],
-)  # fmt: skip
+INPUTS: Final = or_list(section(_UNIT_OR_INPUT, "inputs", "inputs: {push: N}"), _listed_inputs, _LIST_OF_INPUTS)
+MEMORY: Final = section(
+    Kind(_memory, lambda: {"type": ["integer", "boolean"]}, "whole number or boolean,"), "memory", "memory: {count: 0}"
+)
 
 # -- Forms of transitions ------------------------------------------------------------------------------------
 

@@ -19,11 +19,13 @@ from fsm_dyn.language.contact_forms import ContactForm, InputForm, ScheduleForm,
 from fsm_dyn.language.impositions import Imposition
 from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.joint_forms import JointForm
-from fsm_dyn.language.keyed import KeyedMapping, default_of, first_sentence, keys_of
+from fsm_dyn.language.keyed import KeyedMapping, default_of, first_sentence, keys_of, others_of
 from fsm_dyn.language.keys import Key
 from fsm_dyn.language.mechanism_form import MechanismForm, RequirementForm, UseForm
-from fsm_dyn.language.model import Body, Coordinate, ModelSettings, Point
+from fsm_dyn.language.model import Body, Coordinate, Initial, ModelSettings, ModePattern, Point
 from fsm_dyn.language.numerics import ModelTolerances
+from fsm_dyn.language.phase_forms import PartNameForm, PhaseForm
+from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.schema import mapping_classes
 
 METHODS_FILE: Final = Path(__file__).with_name("builder_methods.py")
@@ -43,6 +45,8 @@ def table(*classes: type[KeyedMapping]) -> str:
             value = f"name of {key.role}" if key.role else key.kind.word
             unit = f", {key.unit_text}" if key.unit_text else ""
             rows.setdefault((f"`{name}`", value + unit, meaning(cls, attribute)), []).append(cls.what.split(" ", 1)[-1])
+        if (rest := others_of(cls)) is not None:
+            rows[f"name of a {rest[1].name}", rest[1].kind.word, rest[1].doc] = [cls.what.split(" ", 1)[-1]]
     several = len(classes) > 1
     lines = ["| key | of | value | meaning |" if several else "| key | value | meaning |", f"|{'---|' * (3 + several)}"]
     for (name, value, text), owners in rows.items():
@@ -128,6 +132,13 @@ METHODS: Final = (
     SectionMethod("load", LoadForm, "Add a load, at the end of the list.", 'self._append("loads", keys)', False),
     SectionMethod("transition", TransitionForm, "Add a user-defined transition, at the end of the list.",
                   'self._append("transitions", keys)', False),
+    SectionMethod("mode", ModePattern, "Add a name for a pattern of contact states.", _ADD.format("modes")),
+    SectionMethod("initial", Initial, "Set values of the start, and its keys.",
+                  'self._add_all("initial", keys)', False),
+    SectionMethod("words", PartNameForm, "Add words for a contact, a shape or a body.", _SHORT.format("names"),
+                  short="The words, as a text."),
+    SectionMethod("phase", PhaseForm, "Add a phase of runs, after those before it.", _ADD.format("phases")),
+    SectionMethod("pin", PinEntry, "Add an entry for a connection.", _ADD.format("pins")),
     SectionMethod("numerics", ModelTolerances, "Set tolerances of the model's runs.",
                   'self._add_all("numerics", keys)', False),
     SectionMethod("port", Port, "Add a port.", _ADD.format("ports")),
@@ -192,7 +203,7 @@ def _docstring(method: SectionMethod, parameters: Mapping[str, str]) -> str:
         *([("name : str", "Of the entry." if method.name != "schedule" else "Of the input.")] if method.named else []),
         *([("short : Value, optional", method.short)] if method.short else []),
         *((f"{word} : Value, optional", _sentence(meaning(method.cls, own))) for word, own in parameters.items()),
-        ("**others", "None: other keys are refused, with the place of the call."),
+        ("**others", _of_others(method.cls)),
     ]
     parts = [
         method.summary,
@@ -201,6 +212,13 @@ def _docstring(method: SectionMethod, parameters: Mapping[str, str]) -> str:
         "Returns\n-------\nModel\n    The model itself.\n",
     ]
     return "\n\n".join(parts)
+
+
+def _of_others(cls: type[KeyedMapping]) -> str:
+    rest = others_of(cls)
+    if rest is None:
+        return "None: other keys are refused, with the place of the call."
+    return f"By the name of a {rest[1].name}: {rest[1].doc}."
 
 
 def _sentence(text: str) -> str:

@@ -170,6 +170,28 @@ def one_or_two_expressions(tree: Tree) -> tuple[Text, ...]:
     return texts
 
 
+def new_names(tree: LocatedList, what: str) -> list[LocatedStr]:
+    """Return the names that a list declares, each once.
+
+    Raises
+    ------
+    ModelError
+        An item is no name, or a name is repeated.
+    """
+    found: list[LocatedStr] = []
+    for item in tree:
+        word = key(LocatedStr(_text_of(item, "a new name"), item.where))
+        if word in found:
+            raise ModelError(f"{what} {str(word)!r} is defined twice", word.where)
+        found.append(word)
+    return found
+
+
+def names(tree: Tree) -> tuple[str, ...]:
+    """Return the names of a list."""
+    return tuple(name(item) for item in as_items(tree, "names"))
+
+
 def pair_of_names(tree: Tree) -> tuple[str, str]:
     """Return two names: ``[P, Q]``."""
     items = as_items(tree, "a pair")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError, did_you_mean
 from fsm_dyn.language.form import as_section
-from fsm_dyn.language.keys import METADATA, VALUE, Key, Schema, with_short_form
+from fsm_dyn.language.keys import METADATA, VALUE, Key, Kind, Schema, with_short_form
 from fsm_dyn.language.yaml import LocatedStr, Tree, compose, plain_data
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -85,9 +85,9 @@ class KeyedMapping:
             At the first key or value that does not fit.
         """
         mapping = as_section(with_short_form(tree, cls.short), cls.what, cls.example)
-        allowed = keys_of(cls)
+        allowed, rest = keys_of(cls), others_of(cls)
         for word in mapping:
-            if word not in allowed:
+            if word not in allowed and rest is None:
                 raise ModelError(
                     cls.unknown.format(what=cls.what, key=str(word)), word.where, found=word,
                     allowed=", ".join(allowed), remedy=cls.hints.get(word) or did_you_mean(word, [*allowed]),
@@ -98,6 +98,12 @@ class KeyedMapping:
             for name, (attribute, key) in allowed.items()
             if name in written
         }
+        if rest is not None and rest[1].others is not None:
+            values[rest[0]] = {
+                rest[1].others(word): _other(rest[1].kind, item, word, allowed)
+                for word, item in mapping.items()
+                if word not in allowed
+            }
         for name, (attribute, key) in allowed.items():
             if key.required and attribute not in values:
                 owner, where = (cls.what, mapping.where) if at is None else (str(at), at.where)
@@ -120,14 +126,24 @@ class KeyedMapping:
         """Return its JSON Schema, which refers to those of the mappings in it."""
         properties = {name: _property(cls, attribute, key) for name, (attribute, key) in keys_of(cls).items()}
         required = [name for name, (_, key) in keys_of(cls).items() if key.required]
+        rest = others_of(cls)
         found = {
             "type": "object",
             "description": first_sentence(cls.__doc__ or ""),
             "properties": properties,
             **({"required": required} if required else {}),
-            "additionalProperties": False,
+            "additionalProperties": rest is not None and _property(cls, *rest),
         }
         return {"anyOf": [VALUE, found]} if cls.short else found
+
+
+def _other(kind: Kind, tree: Tree, word: LocatedStr, allowed: Iterable[str]) -> Any:
+    """Return the value of a word that is no key; one that is invalid may be that of a misspelt key."""
+    try:
+        return kind.read(tree, word)
+    except ModelError as error:
+        error.remedy = error.remedy or did_you_mean(word, allowed)
+        raise
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -229,12 +245,22 @@ def example_of(cls: type[KeyedMapping], attribute: str, key: Key) -> Any:
 
 
 _KEYS: dict[type, Mapping[str, tuple[str, Key]]] = {}
+_OTHERS: dict[type, tuple[str, Key] | None] = {}
+
+
+def others_of(cls: type[KeyedMapping]) -> tuple[str, Key] | None:
+    """Return field and key of the words that are no keys; None if these are mistakes."""
+    if cls not in _OTHERS:
+        found = ((item.name, item.metadata[METADATA]) for item in fields(cls) if METADATA in item.metadata)
+        _OTHERS[cls] = next((item for item in found if item[1].others is not None), None)
+    return _OTHERS[cls]
 
 
 def keys_of(cls: type[KeyedMapping]) -> Mapping[str, tuple[str, Key]]:
     """Return field and key by name in files, in order."""
     if cls not in _KEYS:
-        found = ((item.name, item.metadata[METADATA]) for item in fields(cls) if METADATA in item.metadata)
+        found = [(item.name, item.metadata[METADATA]) for item in fields(cls) if METADATA in item.metadata]
+        found = [item for item in found if item[1].others is None]
         named = {key.name or attribute: (attribute, key) for attribute, key in found}
         _KEYS[cls] = {name: named[name] for name in dict.fromkeys((*cls.first, *named))}
     return _KEYS[cls]

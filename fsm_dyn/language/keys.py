@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -11,7 +11,7 @@ from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language import form as leaves
 from fsm_dyn.language.expression_tree import Text, excerpt
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text
-from fsm_dyn.language.yaml import LocatedMapping, LocatedStr, Scalar, Tree, describe
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 Schema: TypeAlias = Mapping[str, Any]
 MappingClass: TypeAlias = Any  # a class of mappings (fsm_dyn.language.keyed)
@@ -95,6 +95,7 @@ TEXT: Final = leaf(
 )
 REFERENCE: Final = leaf(leaves.name, NAME, "name")
 NEW_NAME: Final = leaf(leaves.new_name, NAME, "new name", example="shove")
+NAMES: Final = leaf(leaves.names, list_of(NAME, 0), "list of names", example=["P"])
 PAIR: Final = leaf(leaves.pair_of_names, list_of(NAME, 2, 2), "two points", example=["O", "P"])
 
 
@@ -154,6 +155,15 @@ def entries(value: Kind, what: str, example: str = "") -> Kind:
         mappings=inner.mappings,
         line=example,
     )
+
+
+def or_list(kind: Kind, read: Callable[[LocatedList], Any], schema: Schema) -> Kind:
+    """Return a kind of section for which a list of names may stand."""
+
+    def either(tree: Tree, at: LocatedStr) -> Any:
+        return read(tree) if isinstance(tree, LocatedList) else kind.read(tree, at)
+
+    return replace(kind, read=either, schema=lambda: {"anyOf": [kind.schema(), schema]}, word=f"{kind.word}; or a list")
 
 
 def listing(value: Kind, what: str) -> Kind:
@@ -255,6 +265,9 @@ class Key:
         Whether digests leave it out if it is not given, being younger than the first ones.
     example : object
         A value.
+    others : callable, optional
+        Of the one key of a mapping that holds the values of all other words by name: reads such a word.
+        ``name`` then describes the words.
     """
 
     kind: Kind
@@ -271,6 +284,7 @@ class Key:
     role: str = ""
     later: bool = False
     example: Any = None
+    others: Callable[[LocatedStr], LocatedStr] | None = None
 
     @property
     def is_expression(self) -> bool:
@@ -295,6 +309,11 @@ def key(kind: Kind, doc: str, default: Any = MISSING, *, factory: Any = MISSING,
     if factory is not MISSING:
         return field(default_factory=factory, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def others(kind: Kind, name: str, doc: str, word: Callable[[LocatedStr], LocatedStr] = leaves.name) -> Any:
+    """Return the field with the values of all words of a mapping that are no keys, ``"contact"``, by name."""
+    return key(kind, doc, factory=dict, name=name, others=word)
 
 
 expression = partial(key, EXPRESSION)

@@ -17,10 +17,8 @@ from fsm_dyn.language.body_forms import (
     LoadForm,
 )
 from fsm_dyn.language.contact_forms import (
-    INITIAL,
     INPUTS,
     MEMORY,
-    MODES,
     SCHEDULE,
     ContactForm,
     Modes,
@@ -46,6 +44,7 @@ from fsm_dyn.language.keys import (
     list_of,
     listing,
     one_of,
+    part,
     reference,
     reference_to,
     section,
@@ -358,7 +357,7 @@ class MechanismForm(ModelSettings):
     loads: tuple[LoadForm, ...] = key(
         listing(whole(LoadForm), "loads"), "forces and torques besides those of contacts and constraints", ()
     )
-    modes: Modes = key(MODES, "names for patterns of contact states", Modes({}))
+    modes: Modes = part(Modes, "names for patterns of contact states", Modes())
     memory: Mapping[str, DiscreteVariable] = key(MEMORY, "values changed by transitions alone", factory=dict)
     controllers: dict[str, Controller] = key(
         _named(
@@ -375,7 +374,7 @@ class MechanismForm(ModelSettings):
     port_coupling: Literal["none", "impedance", "admittance"] = key(
         one_of("none", "impedance", "admittance"), "couplers of ports as parts of the model", "none"
     )
-    initial: Initial = key(INITIAL, "start of a run", Initial())
+    initial: Initial = part(Initial, "start of a run", Initial())
     outputs: dict[str, Text] = key(
         section(EXPRESSION, "outputs", "outputs: {height: x + 0.1 m}"), "extra columns of a run", factory=dict
     )
@@ -421,9 +420,9 @@ def _with_points(shape_name: str, shape: GeometryForm, has_units: bool) -> tuple
     points = tuple((text(corner.real, "m"), text(corner.imag, "m")) for corner in outline.corners)
     units = {"area": "m^2", "x": "m", "y": "m", "xx": "m^4", "yy": "m^4", "xy": "m^4"}
     parameters: dict[str, Parameter] = {}
-    for part, unit in units.items():
-        word = new_key(LocatedStr(f"{shape_name}_{part}", where))
-        parameters[word] = Parameter(word, (text(getattr(outline.moments, part), unit),), where=where)
+    for moment, unit in units.items():
+        word = new_key(LocatedStr(f"{shape_name}_{moment}", where))
+        parameters[word] = Parameter(word, (text(getattr(outline.moments, moment), unit),), where=where)
     return replace(shape, polygon=replace(polygon, points=points)), parameters
 
 

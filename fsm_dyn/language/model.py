@@ -10,21 +10,39 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError
+from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError, did_you_mean
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import expression
+from fsm_dyn.language.form import expression, name
 from fsm_dyn.language.interfaces import Controller, Port
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of
-from fsm_dyn.language.keys import NOT_NEGATIVE, TEXT, UNIT, VALUE, key, leaf, list_of, one_of, part, reference
+from fsm_dyn.language.keys import (
+    EXPRESSION,
+    FLAG,
+    NAMES,
+    NOT_NEGATIVE,
+    REFERENCE,
+    TEXT,
+    UNIT,
+    VALUE,
+    Kind,
+    key,
+    leaf,
+    list_of,
+    one_of,
+    others,
+    part,
+    reference,
+    section,
+)
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import INERTIA, LENGTH, MASS
-from fsm_dyn.language.yaml import LocatedList, Tree, describe
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
 
 # -- Parameters of a model, with the tolerances for studies --------------------------------------------------
 
@@ -190,17 +208,21 @@ class Body(NamedEntry):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class ModePattern:
-    """A name for a pattern of contact states; a contact not mentioned may be in any state.
+@dataclass(frozen=True, kw_only=True)
+class ModePattern(NamedEntry):
+    """A name for a pattern of contact states; a contact not mentioned may be in any state."""
 
-    ``independent`` are speeds to be independent in the first chart of its modes, as far as they are named.
-    """
+    what: ClassVar[str] = "a mode"
+    example: ClassVar[str] = "locked: {bolt: stick}"
+    digested: ClassVar[tuple[str, ...]] = ("name", "states", "independent")
 
-    name: str
-    states: Mapping[str, str]
-    where: Location = NOWHERE
-    independent: tuple[str, ...] = ()
+    states: Mapping[str, str] = others(REFERENCE, "contact", "its state")
+    independent: tuple[str, ...] = key(
+        NAMES,
+        "speeds to be independent in the first chart of its modes, as far as they are named",
+        (),
+        example=["q_dot"],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +263,64 @@ class TransitionSpec:
     where: Location = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Initial:
-    """Start of a run: a mode (or None: deduced), values of coordinates and speeds, ``settle``.
+def _initial_value(tree: Tree, at: LocatedStr) -> Text:
+    """Return a value under ``initial``; flags and mappings are misspelt keys."""
+    if isinstance(tree, Scalar) and isinstance(tree.value, bool):
+        raise ModelError(
+            f"{str(at)!r} under initial is neither true nor false", at.where, found=at,
+            allowed="settle: true, or a number", remedy=did_you_mean(at, ["settle"]),
+        )  # fmt: skip
+    if isinstance(tree, LocatedMapping):
+        raise ModelError(
+            f"initial has no key {str(at)!r} with a mapping", at.where, found=describe(tree), allowed="guess",
+            remedy=did_you_mean(at, ["guess"]) or "give one value",
+        )  # fmt: skip
+    return expression(tree)
 
-    ``guess`` holds coordinates for the closure of loops; unlike ``values`` they may move.
+
+_VALUE_OF: Final = Kind(_initial_value, lambda: VALUE, "expression", example="0.1 m", expressions=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Initial(KeyedMapping):
+    """Start of a run: values of coordinates and speeds, by name, and keys.
+
+    Without ``mode`` it is deduced. ``guess`` holds coordinates for the closure of loops; unlike ``values`` they may
+    move.
     """
 
-    mode: str | None = None
-    values: Mapping[str, Text] = field(default_factory=dict)
-    settle: bool = False
-    guess: Mapping[str, Text] = field(default_factory=dict)
+    what: ClassVar[str] = "initial"
+    example: ClassVar[str] = "initial: {x: 0.1 m}"
+    first: ClassVar[tuple[str, ...]] = ("mode", "settle", "guess")
+    digested: ClassVar[tuple[str, ...]] = ("mode", "values", "settle", "guess")
+
     where: Location = NOWHERE
+    mode: str | None = reference("a mode", "of the start", None, usual="deduced from the values")
+    settle: bool = key(FLAG, "whether the start is a rest found from the values", False)
+    guess: Mapping[str, Text] = key(
+        section(EXPRESSION, "guess", name=name), "coordinates that may move for loops to close", factory=dict,
+        example={"q2": "30 deg"},
+    )  # fmt: skip
+    values: Mapping[str, Text] = others(_VALUE_OF, "coordinate or speed", "its initial value")
+
+    @classmethod
+    def read(cls, tree: Tree, at: LocatedStr | None = None, **more: Any) -> Self:
+        """Return the start, with its place."""
+        return super().read(tree, at, **more, where=tree.where)
+
+    def checked(self) -> Self:
+        """Return the start if nothing is both given and guessed.
+
+        Raises
+        ------
+        ModelError
+            Something is.
+        """
+        for given in (word for word in self.guess if word in self.values):
+            raise ModelError(
+                f"{str(given)!r} is given and guessed", where_of(given), remedy="keep one: what is given is held"
+            )
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.expression_tree import is_name
-from fsm_dyn.language.keyed import KeyedMapping, keys_of
+from fsm_dyn.language.keyed import KeyedMapping, keys_of, others_of
 from fsm_dyn.language.mechanism_form import FORMAT, MechanismForm
 
 # -- The JSON Schema of model files, for checks in editors ---------------------------------------------------
@@ -31,7 +31,9 @@ def mapping_classes(cls: type[KeyedMapping]) -> list[type[KeyedMapping]]:
     found: dict[type[KeyedMapping], None] = {}
     pending = [cls]
     while pending:
-        for _, key in keys_of(pending.pop()).values():
+        taken = pending.pop()
+        rest = others_of(taken)
+        for _, key in (*keys_of(taken).values(), *([] if rest is None else [rest])):
             new = [inner for inner in key.kind.mappings if inner not in found]
             found |= dict.fromkeys(new)
             pending += new
