@@ -84,7 +84,8 @@ FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct
                                            const struct fsm_terms *terms, fsm_indices rows, double amount,
                                            double least_size);
 #define FSM_OFF_ROWS 10.0 // times the residual of rows, of which no more is left of a redundant one
-FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix L, double least);
+FSM_LOCAL int64_t fsm_orthogonalise(struct fsm_arena *arena, fsm_matrix B, fsm_indices order, fsm_matrix L,
+                                    double least);
 FSM_LOCAL void fsm_least_move(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t rank, fsm_vector right,
                               fsm_vector move);
 

@@ -200,7 +200,7 @@ static int64_t rank_of(const struct fsm_run *run, fsm_indices rows, fsm_vector s
     struct fsm_arena *arena = &run->work->arena;
     fsm_matrix B = fsm_arena_matrix(arena, rows.n, scale.n), L = fsm_arena_matrix(arena, rows.n, rows.n);
     fsm_fill_scaled(fsm_terms_of(run->work), rows, scale, sizes, B);
-    return fsm_orthogonalise(B, fsm_arena_indices(arena, rows.n), L, run->tables->tolerances->redundancy);
+    return fsm_orthogonalise(arena, B, fsm_arena_indices(arena, rows.n), L, run->tables->tolerances->redundancy);
 }
 
 /* Whether rows of `mode` vanish at the current state and hold something where its speeds lead.

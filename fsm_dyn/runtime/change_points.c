@@ -463,7 +463,7 @@ FSM_LOCAL void fsm_assess(const struct fsm_run *run)
     fsm_matrix L = fsm_arena_matrix(arena, m, m);
     bool were_independent = rank->active == (double)m && rank->independent == (double)m;
     int64_t taken =
-        fsm_orthogonalise(Q, order, L, were_independent ? FSM_STILL_LOOKED_AT : tables->tolerances->redundancy);
+        fsm_orthogonalise(arena, Q, order, L, were_independent ? FSM_STILL_LOOKED_AT : tables->tolerances->redundancy);
     if (taken == 0) {
         return;
     }

@@ -40,7 +40,7 @@ static double asked_for(const struct fsm_run *run, double *missed)
     fsm_indices order = fsm_arena_indices(&work->arena, m);
     fsm_matrix L = fsm_arena_matrix(&work->arena, m, m);
     fsm_fill_scaled(terms, rows, scale, sizes, B);
-    int64_t taken = fsm_orthogonalise(B, order, L, FSM_WEAK);
+    int64_t taken = fsm_orthogonalise(&work->arena, B, order, L, FSM_WEAK);
     fsm_vector combination = fsm_arena_vector(&work->arena, m);
     *missed = 0.0;
     const struct fsm_tolerances *tolerances = tables->tolerances;
@@ -124,7 +124,7 @@ static int64_t count_vanishing(const struct fsm_run *run)
     fsm_fill_scaled(terms, rows, scale, sizes, Q);
     fsm_indices order = fsm_arena_indices(&work->arena, m);
     fsm_matrix L = fsm_arena_matrix(&work->arena, m, m);
-    int64_t taken = fsm_orthogonalise(Q, order, L, tables->tolerances->redundancy);
+    int64_t taken = fsm_orthogonalise(&work->arena, Q, order, L, tables->tolerances->redundancy);
     if (taken == m) {
         return 0;
     }

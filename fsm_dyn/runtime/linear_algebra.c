@@ -460,7 +460,6 @@ static void to_hessenberg(fsm_matrix H)
 #define FSM_TIE 1e-6 // part by which a row must be larger to be taken before an earlier one: ties go by order
 
 
-static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k);
 
 /* Return the active set of a mode, bilateral rows first; kinematic rows are never among them.
 
@@ -555,7 +554,7 @@ FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct
     fsm_indices order = fsm_arena_indices(arena, m);
     fsm_matrix L = fsm_arena_matrix(arena, m, m);
     fsm_fill_scaled(terms, rows, scale, sizes, B);
-    int64_t taken = fsm_orthogonalise(B, order, L, fsm_larger(tables->tolerances->redundancy, amount * off));
+    int64_t taken = fsm_orthogonalise(arena, B, order, L, fsm_larger(tables->tolerances->redundancy, amount * off));
     fsm_indices independent = fsm_arena_indices(arena, m);
     int64_t count = 0;
     for (int64_t k = 0; k < m; k++) {
@@ -569,30 +568,100 @@ FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct
     return fsm_indices_first(independent, count);
 }
 
+/* Columns that differ from zero of the rows that fsm_orthogonalise has taken: each walks through its own alone. */
+struct taken_columns {
+    fsm_indices columns; // (m n,), ascending, from n k of the row taken k-th
+    fsm_indices counts;  // (m,)
+};
+
+/* Return the sum of squares of row `r`. */
+static double row_square(fsm_matrix B, int64_t r)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < B.m; i++) {
+        square += AT(B, r, i) * AT(B, r, i);
+    }
+    return square;
+}
+
+/* Subtract from row `r` its part along the unit vector taken k-th, row `unit`; return the size of that part. */
+static double subtract_part(fsm_matrix B, int64_t r, int64_t unit, const struct taken_columns *taken, int64_t k)
+{
+    const int64_t *columns = taken->columns.at + k * B.m;
+    int64_t count = taken->counts.at[k];
+    double product = 0.0;
+    for (int64_t j = 0; j < count; j++) {
+        product += AT(B, r, columns[j]) * AT(B, unit, columns[j]);
+    }
+    for (int64_t j = 0; product != 0.0 && j < count; j++) {
+        AT(B, r, columns[j]) -= product * AT(B, unit, columns[j]);
+    }
+    return product;
+}
+
+/* Make row `order[k]` a unit vector normal to those before it, and subtract its part from those after it.
+
+   `squares` (m,) of the rows are brought up to date. */
+static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k, struct taken_columns *taken,
+                     fsm_vector squares)
+{
+    int64_t m = B.n, n = B.m;
+    int64_t row = order.at[k];
+    for (int64_t j = 0; j < k; j++) { // once more: what rounding left along the rows before
+        AT(L, k, j) += subtract_part(B, row, order.at[j], taken, j);
+    }
+    double square = row_square(B, row);
+    AT(L, k, k) = sqrt(square);
+    taken->counts.at[k] = 0;
+    if (square == 0.0) {
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        AT(B, row, i) /= AT(L, k, k);
+        if (AT(B, row, i) != 0.0) {
+            taken->columns.at[k * n + taken->counts.at[k]] = i;
+            taken->counts.at[k]++;
+        }
+    }
+    for (int64_t p = k + 1; p < m; p++) {
+        int64_t other = order.at[p];
+        AT(L, p, k) = subtract_part(B, other, row, taken, k);
+        if (AT(L, p, k) != 0.0) {
+            squares.at[other] = row_square(B, other);
+        }
+    }
+}
+
 /* Orthogonalise rows with pivoting, in place: `B_before[order[i]] = sum_j L[i, j] B[order[j]]`.
 
    Modified Gram-Schmidt with reorthogonalisation (Golub and Van Loan, *Matrix Computations*, section 5.2).  `B` is
    (m, n); `order` (m,), the order in which the rows were taken, and `L` (m, m), lower triangular, are written.  A
    remainder below the part `least` of the first row ends it.  Returns the number of rows taken, the rank; rows beyond it
-   keep their remainders. */
-FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix L, double least)
+   keep their remainders.  Zeros are passed over: rows of a long mechanism have few entries. */
+FSM_LOCAL int64_t fsm_orthogonalise(struct fsm_arena *arena, fsm_matrix B, fsm_indices order, fsm_matrix L,
+                                    double least)
 {
     int64_t m = B.n, n = B.m;
+    fsm_mark mark = fsm_arena_mark(arena);
+    fsm_vector squares = fsm_arena_vector(arena, m);
+    struct taken_columns taken = {fsm_arena_indices(arena, m * n), fsm_arena_indices(arena, m)};
+    if (arena->top->overflown == 1) {
+        return 0;
+    }
     for (int64_t i = 0; i < m; i++) {
         order.at[i] = i;
+        squares.at[i] = row_square(B, i);
         for (int64_t j = 0; j < m; j++) {
             AT(L, i, j) = 0.0;
         }
     }
     double first = 0.0;
-    for (int64_t k = 0; k < m; k++) {
+    int64_t k = 0;
+    for (; k < m; k++) {
         int64_t best = k;
         double size = -1.0;
         for (int64_t i = k; i < m; i++) {
-            double square = 0.0;
-            for (int64_t j = 0; j < n; j++) {
-                square += AT(B, order.at[i], j) * AT(B, order.at[i], j);
-            }
+            double square = squares.at[order.at[i]];
             if (square > size * (1.0 + FSM_TIE)) {
                 best = i;
                 size = square;
@@ -603,7 +672,7 @@ FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix 
             first = size;
         }
         if (!(size > least * first)) {
-            return k;
+            break;
         }
         int64_t row = order.at[best];
         order.at[best] = order.at[k];
@@ -613,50 +682,10 @@ FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix 
             AT(L, best, j) = AT(L, k, j);
             AT(L, k, j) = entry;
         }
-        take_row(B, order, L, k);
+        take_row(B, order, L, k, &taken, squares);
     }
-    return m;
-}
-
-/* Make row `order[k]` a unit vector normal to those before it, and subtract its part from those after it. */
-static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k)
-{
-    int64_t m = B.n, n = B.m;
-    int64_t row = order.at[k];
-    for (int64_t j = 0; j < k; j++) { // once more: what rounding left along the rows before
-        double product = 0.0;
-        for (int64_t i = 0; i < n; i++) {
-            product += AT(B, row, i) * AT(B, order.at[j], i);
-        }
-        for (int64_t i = 0; i < n; i++) {
-            AT(B, row, i) -= product * AT(B, order.at[j], i);
-        }
-        AT(L, k, j) += product;
-    }
-    double square = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        square += AT(B, row, i) * AT(B, row, i);
-    }
-    AT(L, k, k) = sqrt(square);
-    if (square == 0.0) {
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        AT(B, row, i) /= AT(L, k, k);
-    }
-    for (int64_t p = k + 1; p < m; p++) {
-        int64_t other = order.at[p];
-        double product = 0.0;
-        for (int64_t i = 0; i < n; i++) {
-            product += AT(B, other, i) * AT(B, row, i);
-        }
-        if (product != 0.0) {
-            for (int64_t i = 0; i < n; i++) {
-                AT(B, other, i) -= product * AT(B, row, i);
-            }
-        }
-        AT(L, p, k) = product;
-    }
+    fsm_arena_release(arena, mark);
+    return k;
 }
 
 /* Write the `move` (n,) of least norm with `B_before move = right` for the first `rank` rows of `order`.

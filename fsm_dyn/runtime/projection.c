@@ -193,7 +193,7 @@ FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, doubl
         tables->terms.at[0](t, x.at, c.at, terms->whole.at);
         fsm_column_scales(terms, scale);
         fsm_fill_scaled(terms, rows, scale, sizes, B);
-        int64_t taken = fsm_orthogonalise(B, order, L, tables->tolerances->redundancy);
+        int64_t taken = fsm_orthogonalise(&work->arena, B, order, L, tables->tolerances->redundancy);
         for (int64_t k = 0; k < m; k++) {
             right.at[k] = 0.0;
             if (tables->row_positional.at[rows.at[k]] == 1) {
