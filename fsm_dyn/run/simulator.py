@@ -379,7 +379,7 @@ class Simulator(RunSetups):
             least = executable.numerics.tolerances.gap or 0.0
             states = charts[begin.mode[0]].states
             of_start = starts_behind(executable.automaton, states, float(begin.t[0]), begin.x[0], first, least)
-        trajectory.check(of_start, fixed_steps=True)
+        trajectory.check(of_start, fixed_steps=run.options.step is not None)
         return trajectory
 
     @staticmethod

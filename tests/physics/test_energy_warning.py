@@ -14,6 +14,7 @@ from fsm_dyn.cli.study import print_study
 from fsm_dyn.core.errors import EnergyWarning
 from fsm_dyn.language.loader import load
 from fsm_dyn.run import energy
+from fsm_dyn.run.energy import energy_balance as balance
 from fsm_dyn.run.energy import rates_are_contradicted
 
 COARSE = {"method": "rk4", "step": 1e-3}  # a felt that is struck in five steps
@@ -49,6 +50,15 @@ def test_the_command_line_prints_it(coarse):
     assert said.output.count("the energy balance does not close") == 1
     told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
     assert told["warnings"] == list(coarse.warnings)
+
+
+@pytest.mark.parametrize(("options", "balances"), [({}, 0), ({"method": "radau"}, 0), (COARSE | {"step": 1e-4}, 1)])
+def test_a_balance_is_drawn_up_only_if_rows_give_cause(monkeypatch, options, balances):
+    """It takes as long as the run: with an error control the states of a step are compared with their rates first."""
+    drawn = []
+    monkeypatch.setattr(energy, "energy_balance", lambda *args, **named: drawn.append(1) or balance(*args, **named))
+    fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), **options)
+    assert len(drawn) == balances
 
 
 @pytest.mark.parametrize("method", ["euler", "heun", "rk4", "moreau_jean"])
