@@ -25,7 +25,7 @@ demo: $(VENV)/.installed-run  ## compile and run the shopping cart, write its pi
 test: $(VENV)/.installed-test  ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-ci-long: $(VENV)/.installed-test  ## run the long tests
+ci-long: $(VENV)/.installed-long  ## run the long tests
 	bash .ci/get_compiler avr
 	bash .ci/get_compiler wasm || true  # its test is skipped then
 	bash .ci/get_compiler arm || true
@@ -134,6 +134,7 @@ clean:  ## remove everything that was built
 EXTRA_run :=
 EXTRA_live := [live]
 EXTRA_test := [test]
+EXTRA_long := [long]
 EXTRA_browser := [browser]
 EXTRA_bench := [bench]
 EXTRA_docs := [docs]

@@ -64,6 +64,8 @@ class RunOutputs:
     save_run: bool = False
     mcap: bool = False
     gltf: bool = False
+    parquet: bool = False
+    rerun: bool = False
     html: Path | None = None
     animation: Path | None = None
     animation_speed: float | None = None
@@ -81,6 +83,8 @@ class RunOutputs:
             or self.save_run
             or self.mcap
             or self.gltf
+            or self.parquet
+            or self.rerun
             or self.plots
         ):
             return replace(self, folder=self.folder or Path())
@@ -105,6 +109,10 @@ def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
         files.append(trajectory.to_mcap(stem.with_suffix(".mcap")))
     if outputs.gltf:
         files.append(trajectory.to_gltf(stem.with_suffix(".glb")))
+    if outputs.parquet:
+        files.append(trajectory.to_parquet(stem.with_suffix(".parquet")))
+    if outputs.rerun:
+        files.append(trajectory.to_rerun(stem.with_suffix(".rrd")))
     if outputs.figure or outputs.motion:
         # Matplotlib, for pictures only.
         from fsm_dyn import plot
@@ -463,6 +471,10 @@ def run_command(
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     mcap: Annotated[bool, typer.Option("--mcap", help="Write MCAP for viewers (the extra 'live').")] = False,
     gltf: Annotated[bool, typer.Option("--gltf", help="Write the animation as glTF, .glb.")] = False,
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Write every column as Parquet (the extra 'columns').")
+    ] = False,
+    rerun: Annotated[bool, typer.Option("--rerun", help="Write .rrd for Rerun (the extra 'rerun').")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the score, and the states over time.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
     plot: Plots = None,
@@ -477,7 +489,8 @@ def run_command(
 ) -> None:
     """Simulate a model and list the phases or modes it visits, with their causes."""
     outputs = RunOutputs(
-        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, gltf=gltf, figure=figure, motion=motion, save_run=save_run,
+        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, gltf=gltf, parquet=parquet, rerun=rerun, figure=figure,
+        motion=motion, save_run=save_run,
         html=html,
         animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,
         full_names=full_names,

@@ -342,6 +342,23 @@ def to_pandas(rows: Samples, pins: bool = False) -> pandas.DataFrame:
     return frame
 
 
+def write_parquet(rows: Samples, path: Path, pins: bool = False) -> Path:
+    """Write the rows as Parquet with units in the metadata of the columns; see :meth:`Trajectory.to_parquet`."""
+    module, parquet = optional_library("pyarrow", "columns"), optional_library("pyarrow.parquet", "columns")
+    known = _units(rows, pins)
+    columns = {"time": rows.t, "mode": list(rows.modes), **dict(_columns(rows, pins))}
+    units = {"time": "s", **{name: _unit(name, known) for name in columns if name not in ("time", "mode")}}
+    arrays = {name: module.array(values) for name, values in columns.items()}
+    fields = [
+        module.field(name, values.type, metadata={"unit": units[name]} if units.get(name) else None)
+        for name, values in arrays.items()
+    ]
+    schema = module.schema(fields, metadata={"model": rows.model.name})
+    with whole_file(path) as temporary:
+        parquet.write_table(module.table(list(arrays.values()), schema=schema), temporary)
+    return path
+
+
 def write_netcdf(dataset: xarray.Dataset, path: Path) -> Path:
     """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
     for library in ("h5netcdf", "h5py"):

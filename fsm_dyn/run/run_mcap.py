@@ -99,7 +99,8 @@ def write_mcap(
     ``sample`` gives rows at other times, shape (n,), s.
     """
     writer = optional_library("mcap.writer", "live").Writer
-    messages = [*_row_messages(rows), *_scene_messages(rows, sample)]
+    scene = moving_scene(rows, sample)
+    messages = [*_row_messages(rows), *(scene.messages() if scene is not None else ())]
     for one in transitions:
         messages += _transition_messages(one, rows.model.name)
     with whole_file(path) as temporary, temporary.open("wb") as file:
@@ -136,15 +137,22 @@ class _Messages:
 _Message = tuple[float, str, Mapping[str, Any], Any]
 
 
-def _scene_messages(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Iterator[_Message]:
-    """Yield the drawing of a run, of a model that has one."""
+def moving_scene(rows: Samples, sample: Callable[[FloatArray], Samples]) -> MovingScene | None:
+    """Return the drawing of a run at even times, None for a model without one.
+
+    Parameters
+    ----------
+    rows : Samples
+    sample : callable
+        Gives rows at other times, shape (n,), s.
+    """
     model = rows.model
     if model.scene is None or model.automaton is None:
-        return
+        return None
     scene = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
     span = float(rows.t[-1] - rows.t[0])
     count = min(max(FEWEST, math.ceil(span / INTERVAL)), MOST)
-    yield from MovingScene(scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1))).messages()
+    return MovingScene(scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1)))
 
 
 def _row_messages(rows: Samples) -> Iterator[_Message]:
@@ -203,7 +211,7 @@ class MovingScene:
         yield times[0], "/scene", SCENE, {"deletions": [], "entities": shapes}
         paths = [self.placed.point(origin) for _, origin in self.frames]
         turns = [self.turns(frame) for frame, _ in self.frames]
-        loads = self._loads()
+        loads = self.loads()
         for k, time in enumerate(times):
             frames = zip(self.frames, paths, turns, strict=True)
             moved = [self._transform(time, name, path[k], turn[k]) for name, path, turn in frames]
@@ -271,7 +279,7 @@ class MovingScene:
             found["lines"] = [self._line(places, _LINE, colour)]
         return found
 
-    def _loads(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+    def loads(self) -> dict[str, tuple[FloatArray, FloatArray]]:
         """Return place and force of each connection that has a place, at all instants."""
         pins = self.samples.pins
         return {name: (pin.at, pin.force) for name, pin in pins.items() if np.isfinite(pin.at).all()}
@@ -294,7 +302,7 @@ class MovingScene:
     def per_newton(self) -> float:
         """Length of arrows, m/N."""
         if not hasattr(self, "_per_newton"):
-            norms = [np.linalg.norm(force, axis=1) for _, force in self._loads().values()]
+            norms = [np.linalg.norm(force, axis=1) for _, force in self.loads().values()]
             largest = max((float(np.nanmax(norm, initial=0.0)) for norm in norms), default=0.0)
             self._per_newton = LONGEST_ARROW * self.size / largest if largest > 0.0 else 0.0
         return self._per_newton

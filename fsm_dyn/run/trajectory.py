@@ -471,7 +471,7 @@ class Trajectory:
     def to_pandas(self, pins: bool = False) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
 
-        The two rows of a transition have the same time.  ``frame.to_parquet(path)`` writes it.
+        The two rows of a transition have the same time.
 
         Parameters
         ----------
@@ -504,6 +504,56 @@ class Trajectory:
             If xarray or h5netcdf is not installed (the extra ``analysis``).
         """
         return data_sets.write_netcdf(self.to_xarray(), Path(path))
+
+    def to_parquet(self, path: str | Path, pins: bool = False) -> Path:
+        """Write ``time``, ``mode`` and every column as Parquet and return the path.
+
+        The metadata of each column have its ``unit``, those of the file the ``model``.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        pins : bool
+            Whether with the columns of the connections.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If pyarrow is not installed (the extra ``columns``).
+        """
+        return data_sets.write_parquet(self.rows, Path(path), pins)
+
+    def to_rerun(self, path: str | Path) -> Path:
+        """Write the run for the viewer Rerun, ``.rrd``; return the path.
+
+        ``run/...`` has every column and the mode, ``transitions`` a line for each; ``scene/...`` the outlines in their
+        frames, and the loads of the connections as arrows, at least every 10 ms; the timeline ``time`` is the model's.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If the package rerun-sdk is not installed (the extra ``rerun``).
+        """
+        # drawn for files alone
+        from fsm_dyn.run.run_rerun import write_rrd
+
+        return write_rrd(self.rows, self.transitions, self.sample, Path(path))
 
     def to_mcap(self, path: str | Path) -> Path:
         """Write the run for viewers such as Foxglove and Rerun, as MCAP with JSON schemas; return the path.

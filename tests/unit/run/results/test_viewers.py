@@ -1,0 +1,95 @@
+"""Runs as Parquet and for Rerun, opened by the readers of those formats; glTF by pygltflib."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fsm_dyn
+from fsm_dyn.cli.app import app
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.run.run_timeline import place_scene
+
+
+@pytest.fixture(scope="module", params=["latch_door", "rolling_coin"])
+def run(request):
+    return fsm_dyn.simulate(fsm_dyn.compile(request.param), until=0.4)
+
+
+@pytest.mark.parametrize(("kind", "extra"), [("parquet", "columns"), ("rerun", "rerun")])
+def test_a_missing_library_is_named_with_its_extra(run, tmp_path, monkeypatch, kind, extra):
+    monkeypatch.setattr("importlib.import_module", _refuse)
+    with pytest.raises(InputError, match=f"which is not installed(.|\n)*fsm-dyn\\[{extra}\\]"):
+        getattr(run, f"to_{kind}")(tmp_path / "run")
+
+
+def _refuse(name):
+    raise ModuleNotFoundError(name)
+
+
+@pytest.mark.long
+def test_parquet_has_the_columns_with_their_units(run, tmp_path):
+    import pyarrow.parquet as parquet
+
+    table = parquet.read_table(run.to_parquet(tmp_path / "run.parquet", pins=True))
+    assert table.column_names[:2] == ["time", "mode"]
+    assert table["mode"].to_pylist() == list(run.modes)
+    assert np.array_equal(table["time"].to_numpy(), run.t)
+    frame = run.to_pandas(pins=True)
+    for name in frame.columns[1:]:
+        assert np.array_equal(table[name].to_numpy(), frame[name].to_numpy(), equal_nan=True), name
+        unit = frame.attrs["units"].get(name, "").encode()
+        assert (table.schema.field(name).metadata or {}).get(b"unit", b"") == unit
+    assert table.schema.metadata[b"model"] == run.model.name.encode()
+
+
+def entities(path):
+    """Return of every entity of a recording its components by time, from Rerun's own reader."""
+    from rerun.chunk import RrdReader
+
+    found = {}
+    for chunk in RrdReader(str(path)).stream():
+        batch = chunk.to_record_batch()
+        for name in batch.schema.names:
+            found.setdefault(str(chunk.entity_path), {}).setdefault(name, []).extend(batch.column(name).to_pylist())
+    return found
+
+
+@pytest.mark.long
+def test_rerun_reads_the_run(run, tmp_path):
+    found = entities(run.to_rerun(tmp_path / "run.rrd"))
+    for name in run.model.layout.q:
+        scalars = found[f"/run/{name}"]
+        assert [values[0] for values in scalars["Scalars:scalars"]] == run[name].tolist()
+        seconds = [value.total_seconds() for value in scalars["time"]]
+        np.testing.assert_allclose(seconds, run.t, atol=1e-6)  # timedelta has microseconds
+    assert len(found.get("/transitions", {"time": []})["time"]) == len(run.transitions)
+    moving = run.model.scene.shapes[0]
+    entity = f"/scene/{moving.frame}\\ at\\ {moving.origin}"
+    places = np.array([values[0] for values in found[entity]["Transform3D:translation"]])
+    times = np.linspace(run.t[0], run.t[-1], len(places))
+    expected = place_scene(run.model.scene, run.sample(times)).point(moving.origin)
+    np.testing.assert_allclose(places, expected, atol=1e-6 * max(1.0, np.abs(expected).max()))
+    assert any(name.startswith(entity + "/") for name in found)
+
+
+@pytest.mark.long
+def test_a_library_of_gltf_opens_the_animation(run, tmp_path):
+    import pygltflib
+
+    document = pygltflib.GLTF2().load(str(run.to_gltf(tmp_path / "run.glb")))
+    names = {mesh.name.split()[0] for mesh in document.meshes}
+    assert names >= {shape.body for shape in run.model.scene.shapes if shape.body}
+    moved = {document.nodes[channel.target.node].name for channel in document.animations[0].channels}
+    assert moved < {node.name for node in document.nodes}
+    for sampler in document.animations[0].samplers:
+        assert document.accessors[sampler.input].count == document.accessors[sampler.output].count
+    assert len(document.binary_blob()) == document.buffers[0].byteLength
+
+
+@pytest.mark.long
+def test_commands_write_them(tmp_path):
+    done = CliRunner().invoke(app, ["run", "latch", "--until", "0.1", "--parquet", "--rerun", "--out", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latch.parquet", "latch.rrd"]
