@@ -415,6 +415,7 @@ def _attempt(action: Callable[[], None]) -> None:
 
 METHOD: Final = declared("method")
 STRATEGY: Final = declared("strategy")
+FORMULATION: Final = declared("formulation")
 
 
 RunModelArgument = Annotated[
@@ -458,6 +459,7 @@ def run_command(
     until: Until = None,
     method: Annotated[str, run_option("method")] = METHOD.default,
     strategy: Annotated[str, run_option("strategy")] = STRATEGY.default,
+    formulation: Annotated[str, run_option("formulation")] = FORMULATION.default,
     rtol: Annotated[float | None, run_option("rtol")] = None,
     atol: Annotated[float | None, run_option("atol")] = None,
     tolerance: Tolerance = None,
@@ -497,9 +499,10 @@ def run_command(
     ).with_defaults()  # fmt: skip
     prepare_outputs(outputs)
     options = {
-        "until": until, "method": method, "strategy": strategy, "rtol": rtol, "atol": atol, "step": step,
-        "tolerances": assignments("--tolerance", tolerance), "scenario": scenario,
-        "inputs": assignments("--input", input_), "initial": assignments("--initial", initial),
+        "until": until, "method": method, "strategy": strategy, "formulation": formulation,
+        "rtol": rtol, "atol": atol, "step": step, "tolerances": assignments("--tolerance", tolerance),
+        "scenario": scenario, "inputs": assignments("--input", input_),
+        "initial": assignments("--initial", initial),
     }  # fmt: skip
     given = {key: value for key, value in options.items() if value is not None}
     parameters = assignments("--set", set_)
@@ -529,7 +532,7 @@ def _run_once_or_watching(model: str | None, rest: bool, watching: bool, run: Ca
 def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:
     """Refuse, with --resume, options already fixed by the saved run."""
     fixed = others | {declared(name).flag: value for name, value in given.items() if name != "until"}
-    usual = {found.flag: found.default for found in (METHOD, STRATEGY)}
+    usual = {found.flag: found.default for found in (METHOD, STRATEGY, FORMULATION)}
     for name, value in fixed.items():
         if value is not None and usual.get(name) != value:
             raise InputError(

@@ -680,17 +680,21 @@ class LoadForm(LengthForm):
         **dict.fromkeys(("stiffness", "damping", "free"), "it is a key of `spring: {coordinate: q, stiffness: 9 N/m}`"),
     }  # fmt: skip
     first: ClassVar[tuple[str, ...]] = (
-        "name", "force", "at", "torque", "on", "reaction", "gravity", "spring", "damper", "torsion_spring", "law",
+        "name", "force", "at", "torque", "on", "reaction", "gravity", "gravity_gradient",
+        "spring", "damper", "torsion_spring", "law",
     )  # fmt: skip
 
     name: str | None = key(NEW_NAME, "for its work in the energy balance", None, example="shove")
     force: Text | None = expression_key("vector, N, at the point `at`", None, type="vector", example="3 N*N.x")
-    at: str | None = reference("a point", "of application of `force`", None)
+    at: str | None = reference("a point", "of application of `force`; of the mass of `gravity_gradient`", None)
     torque: Text | None = expression_key("vector, N m, on the body `on`", None, type="vector", example="2 N*m*N.z")
-    on: str | None = reference("a body", "acted on by `torque`, or alone by `gravity`", None)
+    on: str | None = reference("a body", "acted on by `torque` or `gravity_gradient`, or alone by `gravity`", None)
     reaction: str | None = reference("a body", "that gets the opposite of `torque`", None)
     gravity: Text | None = expression_key(
         "vector, acceleration of all bodies or of `on`", None, type="vector", example="-9.81 m/s^2*N.y"
+    )
+    gravity_gradient: Text | None = expression_key(
+        "of a distant mass at the point `at`: G times it, m^3/s^2; the torque on `on`", None, example="4e14 m^3/s^2"
     )
     spring: SpringForm | None = part(SpringForm, "between points or on a coordinate")
     damper: DamperForm | None = part(DamperForm, "between points or on a coordinate")

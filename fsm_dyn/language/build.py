@@ -335,7 +335,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         contacts=_contacts(form, shapes),
         inputs=_scheduled(inputs, form.schedule),
         scenarios=_scenarios(form, inputs),
-        loads=loads_of(form.loads),
+        loads=loads_of(form.loads, form.bodies),
         modes=form.modes.modes,
         only_listed=form.modes.only_listed,
         memory=form.memory,

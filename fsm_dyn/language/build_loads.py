@@ -14,6 +14,7 @@ from fsm_dyn.language.elements import (
     EulerFrame,
     ForceLoad,
     Frame,
+    GravityGradientLoad,
     GravityLoad,
     LawLoad,
     Load,
@@ -27,7 +28,7 @@ from fsm_dyn.language.elements import (
 from fsm_dyn.language.expression_tree import Boolean, Compare, Node, Text, Unary
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.keyed import exactly_one, only_with
-from fsm_dyn.language.model import Coordinate, TransitionSpec
+from fsm_dyn.language.model import Body, Coordinate, TransitionSpec
 from fsm_dyn.language.yaml import where_of
 
 # -- Loads: valid combinations of keys, and a name for each --------------------------------------------------
@@ -36,6 +37,7 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
     "force": ("at",),
     "torque": ("on", "reaction"),
     "gravity": ("on",),
+    "gravity_gradient": ("on", "at"),
     "spring": (),
     "damper": (),
     "torsion_spring": (),
@@ -43,14 +45,14 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def loads_of(forms: Sequence[LoadForm]) -> tuple[Load, ...]:
+def loads_of(forms: Sequence[LoadForm], bodies: Mapping[str, Body]) -> tuple[Load, ...]:
     """Return the loads with unique names: the given one, or one made from its point, frame or coordinate of action."""
     written = [form.name for form in forms if form.name is not None]
     for at, name in enumerate(written):
         if name in written[:at]:
             raise ModelError(f"two loads are called {str(name)!r}", where_of(name), remedy="rename one of them")
     taken = {str(name) for name in written}
-    return tuple(_load(form, taken) for form in forms)
+    return tuple(_load(form, taken, bodies) for form in forms)
 
 
 _OF_IMPULSES: dict[str, tuple[str, ...]] = {
@@ -70,10 +72,10 @@ def impulses_of(forms: Sequence[ImpulseForm], transition: str) -> tuple[Load, ..
     return tuple(found)
 
 
-def _load(form: LoadForm, taken: set[str]) -> Load:
+def _load(form: LoadForm, taken: set[str], bodies: Mapping[str, Body]) -> Load:
     kind = exactly_one(form, tuple(_COMPANIONS))
     only_with(form, kind, (*_COMPANIONS[kind], "name"))
-    load = next(_of_kind(form, kind))
+    load = next(_of_kind(form, kind, bodies))
     if form.name is None:
         name = free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
         taken.add(name)
@@ -81,12 +83,16 @@ def _load(form: LoadForm, taken: set[str]) -> Load:
     return load
 
 
-def _of_kind(form: LoadForm, kind: str) -> Iterator[Load]:
+def _of_kind(form: LoadForm, kind: str, bodies: Mapping[str, Body]) -> Iterator[Load]:
     """Yield the one load of a form."""
     name, where = form.name or "", form.key(kind)
     yield from _acting(form, kind, name, form.force, form.torque, form.law)
     if form.gravity is not None:
         yield GravityLoad(name=name, value=form.gravity, on=form.on, where=where)
+    if form.gravity_gradient is not None:
+        on, of = _needed(form, kind, "on"), _needed(form, kind, "at")
+        value = _gravity_gradient(form.gravity_gradient, bodies[on], of) if on in bodies else form.gravity_gradient
+        yield GravityGradientLoad(name=name, value=value, on=on, strength=form.gravity_gradient, of=of, where=where)
     if (spring := form.spring) is not None:
         yield SpringLoad(
             name=name, along=_along(spring), stiffness=spring.stiffness, free=spring.free, damping=spring.damping,
@@ -112,6 +118,30 @@ def _acting(
         yield TorqueLoad(name=name, value=torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where)
     if law is not None:
         yield LawLoad(name=name, value=law, along=_along(form), where=where)
+
+
+def _gravity_gradient(strength: Text, body: Body, mass: str) -> Text:
+    """Return the torque of a distant mass on a body about its centre, an expression."""
+    if body.about not in (None, body.center):
+        raise ModelError(
+            "the torque of a distant mass needs the inertia about the mass centre", strength.where,
+            found=f"about: {body.about}", remedy=f"give the inertia of {str(body.name)!r} without `about`",
+        )  # fmt: skip
+    place = f"pos({body.center}, {mass})"
+    along = {axis: f"dot({place}, {body.frame}.{axis})" for axis in "xyz"}
+    tensor = {frozenset(word): f"({text})" for word, text in body.inertia.items()}
+    turned = {
+        row: [f"{tensor[entry]}*{along[column]}" for column in "xyz" if (entry := frozenset((row, column))) in tensor]
+        for row in "xyz"
+    }
+    parts = []
+    for axis, second, third in ("xyz", "yzx", "zxy"):
+        terms = [f"{along[second]}*{term}" for term in turned[third]]
+        losses = [f" - {along[third]}*{term}" for term in turned[second]]
+        if terms or losses:
+            parts.append(f"(0{''.join(f' + {term}' for term in terms)}{''.join(losses)})*{body.frame}.{axis}")
+    distance = f"dot({place}, {place})"
+    return Text(f"3*({strength})/{distance}**2.5*({' + '.join(parts) or f'0*{body.frame}.x'})", strength.where)
 
 
 def _along(form: LoadForm | ImpulseForm | SpringForm | DamperForm) -> PointPair | Text:

@@ -534,9 +534,9 @@ class SectionMethods(WrittenModel):
 
     def load(
             self, /, *, name: Value = None, force: Value = None, at: Value = None, torque: Value = None,
-            on: Value = None, reaction: Value = None, gravity: Value = None, spring: Value = None,
-            damper: Value = None, torsion_spring: Value = None, law: Value = None, between: Value = None,
-            coordinate: Value = None, **others: Value,
+            on: Value = None, reaction: Value = None, gravity: Value = None, gravity_gradient: Value = None,
+            spring: Value = None, damper: Value = None, torsion_spring: Value = None, law: Value = None,
+            between: Value = None, coordinate: Value = None, **others: Value,
     ) -> Self:
         """Add a load, at the end of the list.
 
@@ -549,15 +549,17 @@ class SectionMethods(WrittenModel):
         force : Value, optional
             Vector, N, at the point `at`.
         at : Value, optional
-            Of application of `force`.
+            Of application of `force`; of the mass of `gravity_gradient`.
         torque : Value, optional
             Vector, N m, on the body `on`.
         on : Value, optional
-            Acted on by `torque`, or alone by `gravity`.
+            Acted on by `torque` or `gravity_gradient`, or alone by `gravity`.
         reaction : Value, optional
             That gets the opposite of `torque`.
         gravity : Value, optional
             Vector, acceleration of all bodies or of `on`.
+        gravity_gradient : Value, optional
+            Of a distant mass at the point `at`: G times it, m^3/s^2; the torque on `on`.
         spring : Value, optional
             Between points or on a coordinate.
         damper : Value, optional
@@ -580,8 +582,8 @@ class SectionMethods(WrittenModel):
         """
         return self._append("loads", given_keys({
             "name": name, "force": force, "at": at, "torque": torque, "on": on, "reaction": reaction,
-            "gravity": gravity, "spring": spring, "damper": damper, "torsion_spring": torsion_spring, "law": law,
-            "between": between, "coordinate": coordinate,
+            "gravity": gravity, "gravity_gradient": gravity_gradient, "spring": spring, "damper": damper,
+            "torsion_spring": torsion_spring, "law": law, "between": between, "coordinate": coordinate,
         } | others))
 
     def transition(

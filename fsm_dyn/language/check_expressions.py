@@ -24,6 +24,7 @@ from fsm_dyn.language.dimensions import (
 from fsm_dyn.language.elements import (
     ExpressionSchedule,
     ForceLoad,
+    GravityGradientLoad,
     GravityLoad,
     Input,
     LawLoad,
@@ -55,6 +56,9 @@ from fsm_dyn.language.units import (
 # -- Loads: scopes and units of each kind --------------------------------------------------------------------
 
 
+_GRAVITATIONAL = multiply(ACCELERATION, multiply(LENGTH, LENGTH))  # of a distant mass
+
+
 def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
     """Check the expressions of every load.
 
@@ -70,6 +74,8 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
             case ForceLoad():
                 expression_type(load.value, scopes.logic, what, [FORCE], "vector")
             case TorqueLoad():
+                if isinstance(load, GravityGradientLoad):
+                    expression_type(load.strength, scopes.logic, f"the mass of {what}", [_GRAVITATIONAL])
                 expression_type(load.value, scopes.logic, what, [ENERGY], "vector")
             case GravityLoad(on=None):
                 expression_type(load.value, scopes.axes, what, [ACCELERATION], "vector")

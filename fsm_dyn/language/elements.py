@@ -346,6 +346,24 @@ class TorqueLoad(Load):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GravityGradientLoad(TorqueLoad):
+    """The torque of the gravity of a distant mass at the point ``of``, whose ``strength`` is G times it (m³/s²).
+
+    ``value`` is ``3 strength/R⁵ r x (I r)``, with ``r`` from the mass to the body's centre (Hughes 1986, 8.1).
+    """
+
+    kind: ClassVar[str] = "gravity_gradient"
+
+    strength: Text
+    of: str
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The point of the distant mass."""
+        return (self.of,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GravityLoad(Load):
     """The acceleration ``value`` (vector, m/s²) of every body; or of the body ``on`` alone, then possibly variable."""
 

@@ -106,7 +106,9 @@ class RunOptions:
     derive_after: Allowance = _option(
         None, "Evaluations after which a mode embedded online is derived.", stored=float | dict[str, float] | None
     )
-    formulation: str = _option("embedding", "How active rows are solved: embedding or multipliers.", stored=str)
+    formulation: str = _option(
+        "embedding", "How active rows are solved: embedding or multipliers.", flag="--formulation", stored=str
+    )
     tolerances: Tolerances | Mapping[str, float | str] | None = _option(
         None, "What counts as zero, e.g. gap='1 um'; `check` lists them; repeat.", flag="--tolerance",
         metavar="NAME=VALUE", stored=dict[str, float],

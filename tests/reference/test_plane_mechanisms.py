@@ -249,7 +249,7 @@ def test_roller_follower_moves_as_the_closed_form_does(bench, psi):
 
 
 def test_three_bodies_satisfy_the_printed_equation(bench):
-    """(3.91), its terms as printed, without the force on body 1; S2 turns components of body 2 into body 1."""
+    """(3.91), its terms as printed, with the load Q1 on body 1; S1 and S2 turn components to the body before."""
     model = bench("planar_three_body")
     p = model.p
     h, a, b, c = (np.array([p[f"{name}[0]"], p[f"{name}[1]"]]) for name in "habc")
@@ -257,9 +257,10 @@ def test_three_bodies_satisfy_the_printed_equation(bench):
     random = np.random.default_rng(3)
     for _ in range(10):
         q, u = random.uniform(-1.5, 1.5, 3), random.uniform(-3.0, 3.0, 3)
-        rates = model.rates(q, u)
+        load = random.uniform(0.0, 50.0)
+        rates = dict(zip(model.layout.u, model.mode.derivatives(0.0, q, u, [load])[1], strict=True))
         (w1, w2, v3), (A1, A2, A3) = u, (rates["q1_dot"], rates["q2_dot"], rates["q3_dot"])
-        S2 = np.array([[np.cos(q[1]), -np.sin(q[1])], [np.sin(q[1]), np.cos(q[1])]])
+        S1, S2 = (np.array([[np.cos(x), -np.sin(x)], [np.sin(x), np.cos(x)]]) for x in q[:2])
         r3 = np.array([q[2] + c[0], c[1]])
         E, H = across(h), h
         terms = [
@@ -270,7 +271,19 @@ def test_three_bodies_satisfy_the_printed_equation(bench):
             m3 * 2 * (w1 + w2) * v3 * (H @ S2 @ [1.0, 0.0]), m3 * (2 * w1 + w2) * w2 * (-(E @ S2 @ r3)),
             -m3 * A3 * c[1], m3 * (A1 + A2) * length2(r3), m3 * 2 * (w1 + w2) * v3 * (q[2] + c[0]),
         ]  # fmt: skip
-        assert abs(sum(terms) + p["k1"] * q[0]) <= 1e-11 * max(abs(term) for term in terms)
+        terms += [p["k1"] * q[0], -np.array([0.0, -load]) @ S1 @ across(a)]
+        assert abs(sum(terms)) <= 1e-11 * max(abs(term) for term in terms)
+
+
+def test_the_load_of_three_bodies_is_a_scenario():
+    run = fsm_dyn.simulate(fsm_dyn.compile("planar_three_body"), 0.5, scenario="loaded")
+    assert run.energy.work["weight"][-1] == pytest.approx(-30 * (height(run, -1) - height(run, 0)), rel=1e-8)
+
+
+def height(run, row):
+    """Return the height of the mass centre of body 1."""
+    q = run["q1"][row]
+    return 0.3 * np.sin(q) + 0.05 * np.cos(q)
 
 
 # -- cam with a flat face, section 4.3 ---------------------------------------------------------------------------

@@ -53,6 +53,16 @@ def test_robot_run_agrees_with_the_listing_as_far_as_its_method_allows(robot, re
     np.testing.assert_allclose(at[3:, 3], listing[3:7, 4], rtol=0, atol=2.1e-3)
 
 
+@pytest.mark.parametrize(("scenario", "torque"), [(None, 8.56), ("printed", 240.0)])
+def test_the_torque_of_a_scenario_turns_the_robot(robot, scenario, torque):
+    """The turn of the column is in no energy: from 1.5 s its momentum grows by the torque times the time."""
+    run = fsm_dyn.simulate(robot.graph, 2.0, scenario=scenario, rtol=1e-10, atol=1e-12)
+    turn = robot.layout.u.index("column_turn_dot")
+    rows = [run.at(t) for t in (1.5, 2.0)]
+    before, after = (float((robot.mode.mass_matrix(row.q) @ row.u)[turn]) for row in rows)
+    assert after - before == pytest.approx(torque * 0.5, rel=1e-6)
+
+
 # -- two bodies joined by a ball ---------------------------------------------------------------------------------
 
 

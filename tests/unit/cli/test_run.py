@@ -100,6 +100,7 @@ def test_options_reach_the_run():
     [
         (["--method", "dopri6"], "did you mean 'dopri5'"),
         (["--strategy", "onlin"], "did you mean 'online'"),
+        (["--formulation", "multiplier"], "did you mean 'multipliers'"),
         (["--input", "pull=3"], "no input 'pull'"),
         (["--initial", "z=1"], "z"),
         (["--until", "-1"], "--until"),
