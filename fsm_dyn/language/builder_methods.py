@@ -212,9 +212,9 @@ class SectionMethods(WrittenModel):
 
     def joint(
             self, name: str, /, *, revolute: Value = None, prismatic: Value = None, helical: Value = None,
-            cylindrical: Value = None, universal: Value = None, ball: Value = None, planar: Value = None,
-            weld: Value = None, pin_slider: Value = None, gear: Value = None, rolling: Value = None,
-            **others: Value,
+            cylindrical: Value = None, universal: Value = None, ball: Value = None, free: Value = None,
+            planar: Value = None, weld: Value = None, pin_slider: Value = None, gear: Value = None,
+            rolling: Value = None, **others: Value,
     ) -> Self:
         """Add a joint.
 
@@ -236,6 +236,8 @@ class SectionMethods(WrittenModel):
             Two hinges at right angles.
         ball : Value, optional
             A ball in its socket.
+        free : Value, optional
+            A body that moves freely.
         planar : Value, optional
             A body on a plane.
         weld : Value, optional
@@ -256,8 +258,8 @@ class SectionMethods(WrittenModel):
         """
         return self._add("joints", name, None, given_keys({
             "revolute": revolute, "prismatic": prismatic, "helical": helical, "cylindrical": cylindrical,
-            "universal": universal, "ball": ball, "planar": planar, "weld": weld, "pin_slider": pin_slider,
-            "gear": gear, "rolling": rolling,
+            "universal": universal, "ball": ball, "free": free, "planar": planar, "weld": weld,
+            "pin_slider": pin_slider, "gear": gear, "rolling": rolling,
         } | others))
 
     def constraint(

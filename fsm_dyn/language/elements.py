@@ -240,6 +240,13 @@ class BallJoint(Joint):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FreeJoint(Joint):
+    """No connection: coordinates of a body that moves freely."""
+
+    kind: ClassVar[str] = "free"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanarJoint(Joint):
     """A body sliding and turning on a plane."""
 

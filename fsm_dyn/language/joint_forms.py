@@ -225,6 +225,14 @@ class BallForm(MovableForm):
 
 
 @mapping
+class FreeForm(BallForm):
+    """A body that moves freely: three ways along the axes of the parent, and the turns of a ball joint."""
+
+    what: ClassVar[str] = "a free joint"
+    example: ClassVar[str] = "free: {child: B, at: O, angles: xyz}"
+
+
+@mapping
 class PlanarForm(MovableForm):
     """A body sliding and turning on a plane across ``axis``."""
 
@@ -285,7 +293,7 @@ class JointForm(KeyedMapping):
     example: ClassVar[str] = "hinge: {revolute: {child: B, at: [O, P], axis: N.z}}"
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(revolute="hinge pin rotary rotational", prismatic="slider slide translational linear",
-                      weld="fixed rigid", ball="spherical", helical="screw"),
+                      weld="fixed rigid", ball="spherical", helical="screw", free="floating freejoint six_dof"),
         "type": "the kind is the key: {revolute: {child: B, at: P, axis: N.z}}",
     }  # fmt: skip
 
@@ -295,6 +303,7 @@ class JointForm(KeyedMapping):
     cylindrical: CylindricalForm | None = part(CylindricalForm, "a guide and a hinge on one axis")
     universal: UniversalForm | None = part(UniversalForm, "two hinges at right angles")
     ball: BallForm | None = part(BallForm, "a ball in its socket")
+    free: FreeForm | None = part(FreeForm, "a body that moves freely")
     planar: PlanarForm | None = part(PlanarForm, "a body on a plane")
     weld: WeldForm | None = part(WeldForm, "no motion")
     pin_slider: PinSliderForm | None = part(PinSliderForm, "a pin in a slot")

@@ -336,6 +336,39 @@ class BallExpander(PlacedExpander[BallForm]):
         yield from together(points)
 
 
+class FreeExpander(BallExpander):
+    """A body that moves freely: it slides along the parent's axes, and turns as on a ball joint."""
+
+    joint = data.FreeJoint
+
+    def motion(self) -> tuple[Frame, str]:
+        """Slide along all axes, and turn about the origin."""
+        slides = [self.slide(axis, f"_{axis.letter}") for axis in self._axes()]
+        return super().motion()[0], " + ".join(slides)
+
+    def rows(self, points: tuple[str, ...]) -> Rows:
+        """Prevent nothing, and refuse to close a loop.
+
+        Raises
+        ------
+        ModelError
+            The joint is between two existing frames.
+        """
+        if len(self.points) == 2:
+            raise ModelError(
+                f"{self.form.what} prevents no motion, so it closes no loop", self.form.key("at"),
+                found=", ".join(self.points), allowed="at: P, and a new frame under `child`",
+            )  # fmt: skip
+        yield from ()
+
+    def relative(self, at: str) -> dict[str, tuple[str, str]]:
+        """Return the ways along the axes."""
+        return {f"{self.name}_{axis.letter}": self.relative_slide(axis, at) for axis in self._axes()}
+
+    def _axes(self) -> list[AxisForm]:
+        return [AxisForm(self.form.parent, letter) for letter in "xyz"]
+
+
 class PlanarExpander(PlacedExpander[PlanarForm]):
     """A body sliding and turning on a plane."""
 
@@ -486,6 +519,7 @@ JOINTS: Final[Mapping[str, type[JointExpander[Any]]]] = {
     "cylindrical": CylindricalExpander,
     "universal": UniversalExpander,
     "ball": BallExpander,
+    "free": FreeExpander,
     "planar": PlanarExpander,
     "weld": WeldExpander,
     "pin_slider": PinSliderExpander,

@@ -23,7 +23,7 @@ from fsm_dyn.language.expression_tree import RESERVED_NAMES
 
 MAX_BYTES: Final = 20 * 2**20
 MOST_LINKS: Final = 500
-_MOVING: Final = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
+_MOVING: Final = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "planar": "planar"}
 _UNREAD: Final = ("visual", "transmission", "gazebo", "sensor", "safety_controller", "calibration", "material")
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ def model_from_urdf(path: str | Path) -> tuple[str, dict[str, int]]:
     Raises
     ------
     InputError
-        The file is unreadable, or describes no tree of links, or has a floating or planar joint.
+        The file is unreadable, or describes no tree of links, or has a joint of another kind.
     """
     try:
         text = read_file(path, MAX_BYTES, "a robot description").decode("utf-8", "replace")
@@ -206,7 +206,7 @@ def _add_joint(model: _Model, parent: _Place, joint: Element, link: str) -> _Pla
     written, kind = str(joint.get("name")), str(joint.get("type"))
     name = model.name("joint", written)
     offset, matrix = _origin(joint)
-    base = _turned(model, parent.frame, matrix, f"{link}_base" if kind in _MOVING else link)
+    base = _turned(model, parent.frame, matrix, link if kind == "fixed" else f"{link}_base")
     at = parent.origin
     if offset.any():
         at = f"{link}_at"
@@ -214,8 +214,12 @@ def _add_joint(model: _Model, parent: _Place, joint: Element, link: str) -> _Pla
     model.dropped.update(child.tag for child in joint if child.tag in _UNREAD)
     if kind == "fixed":
         return _Place(base, at)
+    if kind == "floating":
+        parent = "" if base == "N" else f"parent: {base}, "
+        model.joints.append(f"{name}: {{free: {{{parent}child: {link}, at: {at}}}}}")
+        return _Place(link, f"{link}_origin")
     if kind not in _MOVING:
-        raise ValueError(f"joint {written!r} is {kind}: {', '.join(_MOVING)} and fixed are read")
+        raise ValueError(f"joint {written!r} is {kind}: {', '.join(_MOVING)}, floating and fixed are read")
     axis = _numbers(None if (found := joint.find("axis")) is None else found.get("xyz"), (1.0, 0.0, 0.0))
     length = float(np.linalg.norm(axis))
     if not length > 0.0:
@@ -230,7 +234,8 @@ def _add_joint(model: _Model, parent: _Place, joint: Element, link: str) -> _Pla
     if guide != "N":
         keys.insert(0, f"parent: {guide}")
     model.joints.append(f"{name}: {{{_MOVING[kind]}: {{{', '.join(keys)}}}}}")
-    _add_laws(model, joint, name, kind)
+    if kind != "planar":  # which has several coordinates
+        _add_laws(model, joint, name, kind)
     return _Place(child if along else _turned(model, child, turn.T, link), f"{child}_origin")
 
 

@@ -150,13 +150,41 @@ def test_limits_friction_damping_and_mimicry(tmp_path):
     assert {shape.kind for shape in loader.load(text=text).shapes.values()} == {"sphere", "box"}
 
 
+FLYING = """<robot name="flying"><link name="world"/><link name="drone"><inertial><origin xyz="0.1 0 0.02"/>
+<mass value="2"/><inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001"/></inertial></link>
+<link name="puck"><inertial><mass value="0.5"/><inertia ixx="0.01" iyy="0.01" izz="0.02"/></inertial></link>
+<joint name="flight" type="floating"><origin xyz="0 0 1" rpy="0.3 0 0"/><parent link="world"/><child link="drone"/>
+</joint>
+<joint name="table" type="planar"><parent link="world"/><child link="puck"/><axis xyz="0 0 1"/></joint></robot>"""
+
+
+def test_a_floating_link_falls_and_turns_freely(tmp_path):
+    (tmp_path / "flying.urdf").write_text(FLYING, encoding="utf-8")
+    text, dropped = model_from_urdf(tmp_path / "flying.urdf")
+    assert not dropped
+    mechanism = loader.load(text=text + (
+        "initial: {flight_wx: 3 rad/s, flight_wy: 1 rad/s, table_x_dot: 1 m/s, table_turn_dot: 2 rad/s}\n"
+        'outputs: {height: "dot(pos(drone_center), N.z)"}\n'
+    ))  # fmt: skip
+    run = fsm_dyn.simulate(fsm_dyn.compile(mechanism), 0.5, rtol=1e-11, atol=1e-13)
+    t, height = np.asarray(run.t), run["height"]
+    rise = np.polyfit(t, height, 2)
+    np.testing.assert_allclose(rise[0], -9.81 / 2, rtol=1e-7)
+    np.testing.assert_allclose(height, np.polyval(rise, t), atol=1e-8)
+    assert run["table_x"][-1] == pytest.approx(0.5)
+    assert run["table_turn"][-1] == pytest.approx(1.0)
+    assert run["energy.kinetic"][-1] + run["energy.potential"][-1] == pytest.approx(
+        run["energy.kinetic"][0] + run["energy.potential"][0], abs=1e-8
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("<robot><link name='a'/><link name='b'/></robot>", "2 links without a parent"),
         ("<robot/>", "0 links"),
         (GRIPPER.replace('<child link="left jaw"/>', '<child link="z"/>'), "names the link 'z', which does not exist"),
-        (GRIPPER.replace('type="prismatic"', 'type="floating"'), "joint 'slide' is floating"),
+        (GRIPPER.replace('type="prismatic"', 'type="screw"'), "joint 'slide' is screw"),
         (GRIPPER.replace("<axis xyz=\"1 0 0\"/>", "<axis xyz=\"1 0\"/>"), "3 numbers are wanted"),
         (GRIPPER.replace("<axis xyz=\"1 0 0\"/>", "<axis xyz=\"0 0 0\"/>"), "axis of joint 'slide' is zero"),
         (GRIPPER.replace('value="0.2"', 'value="nan"'), "1 numbers are wanted"),
