@@ -278,7 +278,7 @@ def test_no_name_of_a_class_is_defined_twice():
 
 MOST_STATEMENTS, MOST_LINES, LONGEST_FUNCTION = 51, 800, 60
 #: generated: a line for each constant of the headers of the runtime, and for each key of the language
-LONGER = {"abi.py": 2000, "builder_methods.py": 1000}
+LONGER = {"abi.py": 2000, "builder_methods.py": 1200}
 
 
 def test_functions_and_files_stay_short():

@@ -125,7 +125,9 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
     tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
     start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
-    ranges = coordinate_bounds(run.automaton.mechanism, named_values(run.automaton.mechanism, run.c[: len(limits)]))
+    ranges = coordinate_bounds(
+        run.automaton.mechanism, named_values(run.automaton.mechanism, run.c[: len(limits)].tolist())
+    )
     sizes = np.asarray(run.options.atol) / (run.options.rtol or 1.0)
 
     def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
@@ -180,7 +182,7 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
 def own_unit(run: ExportedRun, unit: str) -> float:
     """Return the mechanism's own unit of a quantity, in SI units."""
     m, kg, s, *_ = unit_exponents(unit)
-    return run.automaton.units.scales.unit((m, kg, s, 0.0, 0.0, 0.0, 0.0))  # type: ignore[arg-type]
+    return run.automaton.units.scales.unit((m, kg, s, 0.0, 0.0, 0.0, 0.0))
 
 
 def number_attributes(variable: Variable) -> dict[str, str]:

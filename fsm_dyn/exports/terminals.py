@@ -37,8 +37,8 @@ def icon(trajectory: Trajectory) -> bytes:
         picture = style.new_figure(_INCHES, _INCHES)
         axes = picture.add_axes((0.0, 0.0, 1.0, 1.0))
         axes.set_axis_off()
-        for limits, middle in zip((axes.set_xlim, axes.set_ylim), 0.5 * (low + high), strict=True):
-            limits(middle - half, middle + half)
+        across, up = 0.5 * (low + high)
+        axes.set(xlim=(across - half, across + half), ylim=(up - half, up + half))
         draw_scene(axes, view, 0, lines=0.6)
         for words in axes.texts:
             words.set_visible(False)
@@ -85,8 +85,8 @@ def _groups(run: ExportedRun, variables: Collection[str]) -> Iterator[tuple[str,
     yield "inputs", "all inputs", known({name: name for name in names["input"]})
     own = [name for name in names["output"] if name in run.automaton.mechanism.outputs]
     yield "outputs", "the outputs of the model", known({name: name for name in own})
-    pins = dict.fromkeys(name.rsplit("_", 2)[0] for name in run.forces.units if name.startswith("pin_"))
-    for pin in pins:
+    ends = [(name, f"_{part}") for name in run.forces.units if name.startswith("pin_") for part in _FORCES]
+    for pin in dict.fromkeys(name.removesuffix(end) for name, end in ends if name.endswith(end)):
         told = f"force and torque in the connection {pin.removeprefix('pin_')}"
         yield pin, told, known({part: f"{pin}_{part}" for part in _FORCES})
     for contact in run.automaton.contacts:

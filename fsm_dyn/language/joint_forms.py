@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
 from fsm_dyn.language.body_forms import AXES
@@ -346,14 +346,15 @@ def with_axes_of_ends(form: EndsT, is_fixed: Callable[[AxisForm, str], bool]) ->
             continue
         axes = given if isinstance(given, tuple) else (given,)
         fits = [[any(is_fixed(axis, frame) for frame in end) for end in ends] for axis in axes]
+        changed: dict[str, Any]
         if fits[0][0] and fits[-1][len(axes) - 1]:
             continue
         turns = isinstance(form, GearForm) or (isinstance(form, PinSliderForm) and word == "axis")  # a slot turns away
         if len(axes) == 1 and fits[0][1] and not turns:
             own = AxisForm(form.parent, axes[0].letter, axes[0].sign, axes[0].where)
-            form = replace(form, **{word: (own, axes[0]) if isinstance(given, tuple) else own})
+            changed = {word: (own, axes[0]) if isinstance(given, tuple) else own}
         elif len(axes) == 2 and fits[0][1] and fits[1][0] and not isinstance(form, GearForm):
-            form = replace(form, **{word: (axes[1], axes[0])})
+            changed = {word: (axes[1], axes[0])}
         else:
             raise ModelError(
                 f"{form.what} that closes a loop has its {word} in {str(form.parent)!r} and in {str(form.child)!r}",
@@ -364,4 +365,5 @@ def with_axes_of_ends(form: EndsT, is_fixed: Callable[[AxisForm, str], bool]) ->
                 remedy=f"`{word}: [{form.parent}.{axes[0].letter}, {form.child}.{axes[-1].letter}]`"
                 if isinstance(given, tuple) else f"`{word}: {form.parent}.{axes[0].letter}`",
             )  # fmt: skip
+        form = replace(form, **changed)
     return form

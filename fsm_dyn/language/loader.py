@@ -83,10 +83,10 @@ def _canonical(value: Any, field: str) -> Any:
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        said = [(name, getattr(value, name)) for name in _digested(value)]
+        stated = [(name, getattr(value, name)) for name in _digested(value)]
         if hasattr(value, "kind"):  # classes of one family may have the same fields
-            said.insert(0, ("kind", value.kind))
-        return [[name, _canonical(item, name)] for name, item in said]
+            stated.insert(0, ("kind", value.kind))
+        return [[name, _canonical(item, name)] for name, item in stated]
     return str(value) if isinstance(value, str) else value
 
 

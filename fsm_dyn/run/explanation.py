@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -37,7 +36,7 @@ class ContactReport:
     """A contact at an instant, SI units; None if it has no such quantity.
 
     ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static if
-    it sticks, kinetic if it slides.  ``indeterminate`` tells that other contacts or constraints could take its forces
+    it sticks, kinetic if it slides.  ``indeterminate`` states that other contacts or constraints could take its forces
     over: those given are then the smallest that the contact laws admit, or, where it is not ``admissible``, the
     smallest.  ``normal_unit``, ``friction_unit``: N, or N*m along an angle; empty in a model without units.
     """
@@ -286,7 +285,8 @@ def _text(found: Explanation) -> str:
     lines = [f"{found.model} at t = {found.time:.6f} s: {found.label or found.mode}", *filter(None, [found.phase])]
     if not found.preceding:
         lines += ["", "in this mode since the start"]
-    for item, sentence in zip_longest(found.preceding, found.sentences, fillvalue=""):
+    for number, item in enumerate(found.preceding):
+        sentence = found.sentences[number] if number < len(found.sentences) else ""
         lines += ["", *filter(None, [sentence]), *_transition_lines(item)]
     lines += ["", *(str(item) for item in found.passed)] if found.passed else []
     if found.contacts:

@@ -78,7 +78,7 @@ class PeakLoad:
     cause : str
         Cause of the last transition before, as a sentence; of an impulse its own cause; empty before the first.
     words : str
-        The connection in words: "guide of the door on the ground", "striker on ramp".
+        The connection, named: "guide of the door on the ground", "striker on ramp".
     """
 
     name: str
@@ -154,7 +154,7 @@ def _of_impacts(run: LoadedRun) -> Iterator[PeakLoad]:
 
 
 def words_of(reading: RunReading, info: PinInfo) -> str:
-    """Return a connection in words: of a contact its own, of others "pin of the shank on the thigh"."""
+    """Name a connection: of a contact its own words, of others "pin of the shank on the thigh"."""
     number = next((k for k, item in enumerate(reading.model.contacts) if item.name == info.name), -1)
     if number >= 0:
         return reading.words.feature(number)
@@ -162,7 +162,7 @@ def words_of(reading: RunReading, info: PinInfo) -> str:
 
 
 def _segment(reading: RunReading, name: str) -> str:
-    """Return a segment in words: its first body, "ground" for N."""
+    """Name a segment: its first body, "ground" for N."""
     if name == NEWTONIAN:
         return "ground"
     mechanism = reading.words.mechanism

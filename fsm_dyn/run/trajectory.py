@@ -73,7 +73,7 @@ class Trajectory:
     record : RunRecord
         Record of the stepper.
     resume : Resumes, optional
-        Continuation of the run; without it, ``final`` tells why it cannot be continued.
+        Continuation of the run; without it, ``final`` states why it cannot be continued.
     final : str
     """
 
@@ -623,7 +623,7 @@ def run_svg(run: Run) -> str:
 def run_html(run: Run, ending: Callable[[], tuple[str, ...]], visits: Visits | None = None) -> str:
     """Return a run as a notebook shows it; whatever the model's text says stays text.
 
-    ``ending`` tells the end of a failed run, line by line.
+    ``ending`` describes the end of a failed run, line by line.
     """
     model, record, transitions = run.model, run.record, run.record.transitions
     told = (

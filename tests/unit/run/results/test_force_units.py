@@ -70,7 +70,7 @@ def test_figure_and_page_have_torques(lever):
 
 
 def test_words_of_requirements_and_loads(capsys):
-    """Tables tell causes as sentences, connections and bodies by their words, and the phase."""
+    """Tables give causes as sentences, connections and bodies by their words, and the phase."""
     loads_command("latch_door", until=2.0)
     told = capsys.readouterr().out
     assert "guide of door on ground" in told
