@@ -422,7 +422,7 @@ _FIELDS: Final = (
     "step", "speed", "schedule", "set", "input", "initial", "port", "point", "view_direction", "seek", "seek_row",
     "transition_details", "emulate", "hand", "press", "charts", "constrain", "release",
 )  # fmt: skip
-_PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next", "live", "visits")
+_PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next", "live", "visits", "loads")
 
 
 def read_command(text: str) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from fsm_dyn.live.tick import ADVANCED, FIXED, TickColumns
 from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.live_view import entry, independent_parameters
+from fsm_dyn.page.pin_loads import loads_payload
 from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
 from fsm_dyn.page.story import in_words, instants, quantity_words, story_payload, usual_charts, visit_times
 from fsm_dyn.run.loop_state import read_transitions
@@ -263,6 +264,7 @@ class PlaybackFrames:
         for states in run.states:
             run.encoder.evaluator.number(states)
         self._payload: dict[str, Any] | None = None
+        self._loads: dict[str, Any] | None = None
 
     def payload(self) -> dict[str, Any]:
         """Return the constant payload of the run."""
@@ -282,7 +284,7 @@ class PlaybackFrames:
                 "playback": {
                     "source": run.source,
                     "span": [float(run.clock[0]), float(run.clock[-1])],
-                    "rows": len(run.t),
+                    "rows": len(run.t if run.trajectory is None else run.trajectory.t),
                     "when": packed(run.when),
                     "bands": self._bands(),
                 },
@@ -322,6 +324,15 @@ class PlaybackFrames:
             "quantities": quantity_words(trajectory, quantities.row_places, len(quantities.all)),
             "charts": usual_charts(trajectory, [(item.name, item.group) for item in quantities.all]),
         }
+
+    def loads(self) -> dict[str, Any] | None:
+        """Return the payload of the forces in connections; None for a recording of a live run."""
+        if self.run.trajectory is None:
+            return None
+        if self._loads is None:
+            picture = self.run.encoder.picture
+            self._loads = loads_payload(self.run.trajectory, picture.flat if picture.planar else None, packed)
+        return {"kind": "loads", "number": self.number, "loads": self._loads}
 
     def readers(self) -> int:
         """Return the number of guard lists so far."""
@@ -616,6 +627,10 @@ class PlaybackSession:
                 if self._charting is not None:
                     self._charting.cancel()  # superseded by the new request
                 self._charting = asyncio.create_task(self._chart(playback, command["from"], command["to"]))
+            case "loads":
+                found = await asyncio.to_thread(playback.loads)
+                if found is not None and playback is self._playback:
+                    self._tell(found)
             case "transition_details":
                 items = playback.transition_details(command["first"])
                 for listener in list(self._listeners):
@@ -635,7 +650,7 @@ class PlaybackSession:
             case what:
                 raise InputError(
                     f"command '{what}' is not available in playback",
-                    allowed="seek, seek_row, transition_details, charts, view_direction",
+                    allowed="seek, seek_row, transition_details, charts, loads, view_direction",
                 )
 
     async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:

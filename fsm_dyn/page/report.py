@@ -143,6 +143,7 @@ def report_data(recorded: RecordedRun, before: RecordedRun | None = None) -> dic
         },
         "charts": playback.charts(charted, playback.sampled(charted)),
         "transition_details": playback.transition_details(0, MAX_DETAILS),
+        "loads": playback.loads(),
     }
 
 

@@ -158,7 +158,8 @@ def words_of(reading: RunReading, info: PinInfo) -> str:
     number = next((k for k, item in enumerate(reading.model.contacts) if item.name == info.name), -1)
     if number >= 0:
         return reading.words.feature(number)
-    return f"{info.kind} of {_segment(reading, info.child)} on {_segment(reading, info.parent)}"
+    kind = "joint" if info.kind == "rows" else info.kind
+    return f"{kind} of {_segment(reading, info.child)} on {_segment(reading, info.parent)}"
 
 
 def _segment(reading: RunReading, name: str) -> str:

@@ -79,15 +79,21 @@ def dense_rows(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Sample
     long = np.flatnonzero(pieces > 1)
     if not len(long):
         return rows
-    extra = sample(np.concatenate([np.linspace(t[i], t[i + 1], pieces[i] + 1)[1:-1] for i in long]))
-    order = np.argsort(np.concatenate([t, extra.t]), kind="stable")
+    return merged_samples(
+        rows, sample(np.concatenate([np.linspace(t[i], t[i + 1], pieces[i] + 1)[1:-1] for i in long]))
+    )
+
+
+def merged_samples(rows: Samples, extra: Samples) -> Samples:
+    """Return two sets of samples of a run as one, in order of time."""
+    order = np.argsort(np.concatenate([rows.t, extra.t]), kind="stable")
 
     def merged(one: Any, other: Any) -> Any:
         return np.concatenate([one, other])[order]
 
     return Samples(
         rows.model,
-        merged(t, extra.t),
+        merged(rows.t, extra.t),
         merged(rows.x, extra.x),
         merged(rows.mode, extra.mode),
         merged(rows.context, extra.context),

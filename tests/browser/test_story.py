@@ -210,3 +210,53 @@ def test_a_slider_of_the_notebook_widget_sends_its_value_and_shows_the_page_that
     assert values["m"] == 2
     assert values["e"] == pytest.approx(0.4, abs=0.01)
     assert shown == "<p>second</p>"
+
+
+PLACE = "(() => { const p = fsmDyn.pins.pins.find((pin) => pin.name === NAME); return [p.x, p.y]; })()"
+ARROW = "[document.querySelector('.pin-force .shaft').getAttribute('d'), fsmDyn.mechanism.view.scale]"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_a_click_on_a_pin_shows_its_force(latch, new_page, width, height):
+    """Arrow, value, peak and course of a connection's force as the run has them; clicks go through all in a place."""
+    run, path = latch
+    page = new_page(path.as_uri())
+    page.set_viewport_size({"width": width, "height": height})
+    page.open()
+    page.wait("fsmDyn.last && fsmDyn.pins.pins.length === 2")
+    page.locator("#story-list .visit").nth(3).click()  # shut: the frame stops the door
+    page.expect("#mode").to_have_text("shut")
+    page.evaluate("fsmDyn.playback.seek(0.5)")
+    page.wait("Math.abs(fsmDyn.last.t - 0.5) < 5e-2")
+    box = page.locator("#picture").bounding_box()
+    order = [pin["name"] for pin in page.evaluate("fsmDyn.pins.pins.map(({ name, words }) => ({ name, words }))")]
+    for name in order:
+        x, y = page.evaluate(PLACE.replace("NAME", repr(name)))
+        page.mouse.click(box["x"] + x, box["y"] + y)
+        assert page.evaluate("fsmDyn.pins.chosen.name") == name
+        pin = run.sample([page.evaluate("fsmDyn.last.t")]).pins[name]
+        value = float(page.text("#pin-value").split()[0])
+        assert value == pytest.approx(float(pin.magnitude[0]), rel=5e-3, abs=1e-3)
+        peak = run.extremes(f"pin.{name}.force")
+        words = page.text("#pin-peak").split()
+        assert float(words[1]) == pytest.approx(peak.maximum, rel=5e-3)
+        assert float(words[4]) == pytest.approx(peak.maximum_time, abs=1e-3)
+        assert page.evaluate("document.querySelector('#pin-course .course').getAttribute('d').length > 50")
+        inside = page.evaluate("""(() => { const card = document.querySelector("#pin").getBoundingClientRect(),
+            panel = document.querySelector("#mechanism").getBoundingClientRect();
+            return card.left >= panel.left && card.right <= panel.right && card.bottom <= panel.bottom; })()""")
+        assert inside
+        if name == "N_door":  # 15 N of the frame, to the left
+            d, _ = page.evaluate(ARROW)
+            (x0, y0), (x1, y1) = (map(float, part.split(" ")) for part in d.removeprefix("M").split("L"))
+            force = pin.force[0]
+            assert force[0] == pytest.approx(-15.0, rel=1e-3)
+            assert x1 - x0 < -10.0
+            assert abs(y1 - y0) < 0.5
+    page.locator("#pin-name").select_option("")
+    assert page.evaluate("fsmDyn.pins.chosen") is None
+    page.locator("#pin-name").select_option(order[0])
+    page.locator("#pin-peak").click()
+    page.wait(f"Math.abs(fsmDyn.last.t - {run.extremes(f'pin.{order[0]}.force').maximum_time}) < 2e-3")
+    assert page.complaints == []
+    assert page.evaluate(SCROLLED)[0] <= 0

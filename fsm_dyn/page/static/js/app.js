@@ -18,6 +18,7 @@ import { ReportSource } from "./report_source.js";
 import { EventLog } from "./event_log.js";
 import { ModeGraph } from "./mode_graph.js";
 import { Mechanism } from "./mechanism.js";
+import { Pins } from "./pins.js";
 import { Playing } from "./playing.js";
 import { ParameterPanel } from "./parameter_panel.js";
 import { Roll } from "./roll.js";
@@ -47,6 +48,7 @@ class App {
     this.runGraph = new RunGraph(this.playback, this.story);
     this.tabs = new Tabs(send, (tab) => (this.playback.pace = tab === "story" ? (clock) => this.story.pace(clock) : null));
     this.space = new Scene3D(this.mechanism);
+    this.pins = new Pins(this.mechanism, this.playback, send);
     this.charts = new Charts(this.playback, send);
     this.log = new EventLog(this.playback, send);
     this.banner = new Banner(send, () => this.connection.retry());
@@ -60,7 +62,7 @@ class App {
     this.keys = new Keys(this);
     this.editor = new Editor();
     this.panels = [
-      this.mechanism, this.space, this.playback, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.hand, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.space, this.playback, this.pins, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.hand, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup, this.device, this.playing, this.sound, this.animation, this.editor,
     ];
     const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");

@@ -9,9 +9,9 @@ import { floats, upTo } from "./base64_arrays.js";
 export class ReportSource {
   constructor({ message, frame, state }, holder) {
     Object.assign(this, { message, frame });
-    const { model, frames, charts, transition_details: details } = JSON.parse(holder.textContent);
+    const { model, frames, charts, transition_details: details, loads } = JSON.parse(holder.textContent);
     this.numbers = floats(frames.data);
-    Object.assign(this, { model, places: frames.places, clocks: frames.clocks, times: frames.times, charts, details });
+    Object.assign(this, { model, places: frames.places, clocks: frames.clocks, times: frames.times, charts, details, loads });
     setTimeout(() => {
       state("open", 0);
       message(model);
@@ -27,6 +27,8 @@ export class ReportSource {
     else if (command.do === "transition_details") {
       const items = this.details.slice(command.first, command.first + 60);
       setTimeout(() => this.message({ kind: "transition_details", number: this.model.number, first: command.first, items }), 0);
+    } else if (command.do === "loads") {
+      if (this.loads) setTimeout(() => this.message(this.loads), 0);
     } else if (command.do === "charts") { // all data for any interval
       setTimeout(() => this.message({ ...this.charts, span: [command.from, command.to] }), 0);
     } else if (command.do === "view_direction" && !this.model.picture.planar) {

@@ -19,6 +19,7 @@ export class Roll {
 
   model({ story }) {
     this.story = story ?? null;
+    document.body.classList.toggle("without-contacts", !!story && !story.lanes.length && !story.always.length && story.visits.length === 1);
     if (story) this.draw();
   }
 

@@ -43,7 +43,7 @@ export class Scene3D {
     this.soft = new T.LineBasicMaterial({ transparent: true, opacity: 0.6 });
     this.grounds = [];
     this.placed = [...about.picture.shapes.map((shape) => this.outline(shape)), ...about.picture.solids.map((solid) => this.solid(solid))];
-    this.scene.add(...this.placed);
+    if (this.placed.length) this.scene.add(...this.placed);
     if (!this.grounds.length) { // no ground plane: draw z = 0
       const turn = new T.Group();
       this.ground(turn);

@@ -6,6 +6,7 @@ const [MARGIN, INSET] = [0.14, 0.1]; // of the panel, kept free around the mecha
 const [TOP, BOTTOM] = [48, 40]; // px, at least: the mode's name and the clock; the hint and the scale
 const SECOND_LINE = 34; // px: of the name, in a panel narrower than NARROW, and the buttons that press a key
 const NARROW = 420; // px
+const BESIDE = 640; // px, width of a panel from which the mechanism is beside a card, else above it
 const STEPS = [1, 2, 5, 10];
 
 // How far an interval reaches beyond another, with its sign; one that is longer is centred.
@@ -20,6 +21,7 @@ export class Viewport {
     this.scale = 100;
     this.x = this.y = 0; // metres in the middle of the panel
     this.free = false;
+    this.card = [0, 0]; // px, width and height of a card in the lower left corner
     this.lines = svg("path", { class: "grid" });
     this.axes = svg("path", { class: "axis" });
     grid.append(this.lines, this.axes);
@@ -52,15 +54,16 @@ export class Viewport {
     const second = (condition) => (condition ? SECOND_LINE : 0);
     const top = Math.max(share * this.height, TOP + second(this.width < NARROW));
     const bottom = Math.max(share * this.height, BOTTOM + second(!$("playing").hidden));
-    return [share * this.width, top, this.width * (1 - 2 * share), Math.max(this.height - top - bottom, 1)];
+    const [wide, high] = this.card, beside = this.width >= BESIDE, left = beside ? Math.max(share * this.width, wide) : share * this.width;
+    return [left, top, this.width * (1 - share) - left, Math.max(this.height - top - bottom - (beside ? 0 : high), 1)];
   }
 
   // Fit a box (low x, low y, high x, high y).
   fit(box) {
-    const [, top, wide, high] = this.room(MARGIN);
+    const [left, top, wide, high] = this.room(MARGIN);
     const w = Math.max(box[2] - box[0], 1e-6), h = Math.max(box[3] - box[1], 1e-6);
     this.scale = Math.min(wide / w, high / h);
-    this.x = (box[0] + box[2]) / 2;
+    this.x = (box[0] + box[2]) / 2 - (left + (wide - this.width) / 2) / this.scale;
     this.y = (box[1] + box[3]) / 2 + (top + (high - this.height) / 2) / this.scale;
     this.free = this.resized = false;
     this.changed = true;
