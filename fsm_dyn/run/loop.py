@@ -387,7 +387,7 @@ class _Batch:
             yield self._recorded(loop, range(first, self.next), batch.passages > 0)
         self.workspace.give_back(loop)
         if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
-            self.contacts = int(loop.tables.sizes[Sizes.N_CONTACTS])
+            self.contacts = st.more_contacts(loop.tables, self.contacts)
         elif status == Status.BUFFER_FULL:
             self.rows *= 2
         elif status != Status.DONE and not (status == Status.NEED_MODE and self._provides_mode(loop)):
@@ -411,8 +411,9 @@ class _Batch:
         x, c = self.starts.x[number], self.starts.c[number]
         mode = int(self.numbers[number])
         loop = begin(tables, 0.0, x, c, mode, self.inputs, int(method.counts[MethodCounts.STAGES]), self.workspace)
-        if self.contacts != FEW:
+        if loop.contacts < self.contacts:
             loop.work, loop.work_packed = st.new_work(tables, loop.stages, self.contacts)
+            loop.contacts = self.contacts
         if len(loop.buffers.modes) < self.rows:
             share = self.rows // ROWS
             loop.buffers = st.new_buffers(tables, self.rows, _TRANSITIONS * share, _PASSAGES * share)

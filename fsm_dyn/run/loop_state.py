@@ -19,6 +19,7 @@ from fsm_dyn.run.rows import Rows
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
+    FEW,
     GUARD_WIDTH,
     MAX_FIRED,
     ROWS_PER_TURN,
@@ -271,6 +272,7 @@ class LoopState:
     buffers_packed: Packed
     stages: int
     charted: int = -1  # number of steps made when a chart was asked for last
+    contacts: int = FEW  # with memory to meet in a transition
     options: tuple[Options, Packed] | None = None  # of the run, for the next one to write its own into
 
     def run(self, inputs: Packed, method: Packed, options: Packed) -> RunStructure:
@@ -359,7 +361,8 @@ def enter_next_window(loop: LoopState, signals: InputSignals) -> InputSignals:
 def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | None) -> int | None:
     """Provide a request of the compiled loop; return the outcome of the run if this is impossible."""
     if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
-        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[Sizes.N_CONTACTS]))
+        loop.contacts = st.more_contacts(loop.tables, loop.contacts)
+        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, loop.contacts)
     elif status == Status.BUFFER_FULL:
         _grow_buffers(loop)
     elif status == Status.NEED_MODE:
@@ -435,7 +438,7 @@ def _take_tables(loop: LoopState, tables: Tables) -> None:
     before = loop.tables
     wanted = loop.work.wanted.copy()
     loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
-    loop.work, loop.work_packed = st.new_work(tables, loop.stages)
+    loop.work, loop.work_packed = st.new_work(tables, loop.stages, loop.contacts)
     loop.work.wanted[:] = wanted
     loop.tables, loop.tables_packed = tables, loop.workspace.pack(tables)
 

@@ -279,6 +279,11 @@ def resized_state(old: RunState, before: Tables, tables: Tables) -> tuple[RunSta
     return state, packed
 
 
+def more_contacts(tables: Tables, contacts: int) -> int:
+    """Return the next larger number of contacts with room to meet: the room grows with the square of it."""
+    return min(2 * contacts, int(tables.sizes[Sizes.N_CONTACTS]))
+
+
 def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Packed]:
     """Return workspace for an automaton and a method of so many stages, and its bundle.
 

@@ -408,12 +408,13 @@ def test_a_bearing(tmp_path):
 
 
 def test_calls_are_checked(tmp_path):
-    """Times that are past or no numbers, bytes of another machine, parameters that cannot be set, limits."""
+    """Times that are past or no numbers, bytes of another machine, inputs and parameters that cannot be set, limits."""
     graph, folder = exported("bouncing_ball", tmp_path)
     machine = Machine(folder, "bouncing_ball")
     lib, it = machine.lib, machine.create()
     names = list(graph.automaton.terms.layout.p)
-    for function in (lib.fsm_machine_restore, lib.fsm_machine_set_parameter):
+    set_inputs = lib.fsm_machine_set_input, lib.fsm_machine_hold_input
+    for function in (lib.fsm_machine_restore, lib.fsm_machine_set_parameter, lib.fsm_machine_set_time, *set_inputs):
         function.restype = ctypes.c_bool
     lib.fsm_machine_saved_bytes.restype = ctypes.c_int64
 
@@ -425,6 +426,11 @@ def test_calls_are_checked(tmp_path):
     for time in (math.nan, 0.1, -1.0, math.inf):
         assert machine.advance(it, time) == 255
         assert machine.state(it, 2) == before
+    n_w = len(graph.automaton.terms.layout.w)
+    for set_input in set_inputs:
+        for number, value in [(-1, 1.0), (n_w, 1.0), *((k, x) for k in range(n_w) for x in (math.nan, math.inf))]:
+            assert not set_input(machine_pointer(it), ctypes.c_int64(number), ctypes.c_double(value)), number
+    assert not lib.fsm_machine_set_time(machine_pointer(it), ctypes.c_double(math.nan))
     e, tolerances = names.index("e"), {name: name in tunable_parameters(prepared(graph)) for name in names}
     assert [set_parameter(e, value) for value in (0.0, 1.0, 0.5)] == [True] * 3
     assert [set_parameter(e, value) for value in (-1e-6, 1.1, math.nan, math.inf)] == [False] * 4

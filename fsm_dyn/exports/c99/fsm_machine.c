@@ -457,24 +457,31 @@ FSM_API enum fsm_status fsm_machine_advance_to_event(struct fsm_machine *m, doub
     return run_machine(m, until, true);
 }
 
-FSM_API void fsm_machine_set_input(struct fsm_machine *m, int64_t input, double value)
+FSM_API bool fsm_machine_set_input(struct fsm_machine *m, int64_t input, double value)
 {
+    if (input < 0 || input >= m->tables.sizes->n_w || !fsm_is_finite(value)) {
+        return false;
+    }
     const double *now = m->state.c.at + m->tables.sizes->n_p;
     for (int64_t i = 0; i < m->tables.sizes->n_w && !m->holds; i++) {
         m->goals[i] = now[i];
     }
     m->holds = true;
     m->goals[input] = value;
+    return true;
 }
 
-FSM_API void fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double value)
+FSM_API bool fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double value)
 {
+    if (!fsm_machine_set_input(m, input, value)) {
+        return false;
+    }
     double *now = m->state.c.at + m->tables.sizes->n_p + input;
-    fsm_machine_set_input(m, input, value);
     if (m->model->input_moves[input] == 0 && *now != value) {
         *now = value;
         m->jumped = true;
     }
+    return true;
 }
 
 /* What changes in the head of a machine. */
@@ -610,7 +617,7 @@ FSM_API bool fsm_machine_set_time(struct fsm_machine *m, double time)
     struct fsm_clock *clock = m->state.clock;
     struct fsm_rank *rank = m->state.rank;
     double later = time - clock->time;
-    if (m->model->reads_time != 0 || !m->holds) {
+    if (m->model->reads_time != 0 || !m->holds || !fsm_is_finite(time)) {
         return false;
     }
     clock->time = time;

@@ -100,12 +100,13 @@ FSM_API void fsm_machine_save(const struct fsm_machine *machine, void *bytes);
 FSM_API bool fsm_machine_restore(struct fsm_machine *machine, const void *bytes);
 
 /* Let an input run linearly from its present value to this one in the next call of fsm_machine_advance, and stay there.
-   The first call takes all inputs out of the model's schedule, at their present values. */
-FSM_API void fsm_machine_set_input(struct fsm_machine *machine, int64_t input, double value);
+   The first call takes all inputs out of the model's schedule, at their present values.  False, and nothing is changed, if
+   there is no such input or the value is not a number or infinite. */
+FSM_API bool fsm_machine_set_input(struct fsm_machine *machine, int64_t input, double value);
 
 /* Let an input have this value from now on; contact states are decided again.  An input that drives a constraint on
-   coordinates runs to the value linearly instead, as by fsm_machine_set_input. */
-FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
+   coordinates runs to the value linearly instead, as by fsm_machine_set_input.  False as there. */
+FSM_API bool fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
 
 /* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump.
    False, and nothing is changed, if there is no such parameter, it enters gaps, constraints, inertia or the start, the
@@ -115,7 +116,7 @@ FSM_API bool fsm_machine_set_parameter(struct fsm_machine *machine, int64_t para
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
 /* Call the present time `time` (s) from now on, which changes nothing else: floats resolve small times better.  False, and
-   nothing is changed, where the model reads the time or the inputs still follow its schedule. */
+   nothing is changed, where the model reads the time, the inputs still follow its schedule or `time` is no number. */
 FSM_API bool fsm_machine_set_time(struct fsm_machine *machine, double time);
 FSM_API const double *fsm_machine_state(const struct fsm_machine *machine);   // coordinates, then speeds
 FSM_API const double *fsm_machine_context(const struct fsm_machine *machine); // parameters, then inputs
