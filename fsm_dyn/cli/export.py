@@ -21,6 +21,7 @@ class ExportTarget(StrEnum):
     FMU2 = "fmu2"
     FMU3 = "fmu3"
     HTML = "html"
+    MJCF = "mjcf"
 
 
 class RealType(StrEnum):
@@ -41,7 +42,7 @@ class OutputChoice(StrEnum):
 @handle_errors
 def export_command(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; or FILE.fmu, FILE.html.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; or FILE.fmu, .html, .xml.")],
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
     scenario: ScenarioOption = None,
     input_: Input = None,
@@ -71,8 +72,9 @@ def export_command(
     from fsm_dyn.exports.export import export
     from fsm_dyn.exports.exported_run import prefix_of
 
-    if to in (ExportTarget.FMU2, ExportTarget.FMU3) and out.suffix != ".fmu":
-        out = out / f"{prefix_of(graph.name)}.fmu"
+    ending = {ExportTarget.FMU2: ".fmu", ExportTarget.FMU3: ".fmu", ExportTarget.MJCF: ".xml"}.get(to, "")
+    if ending and out.suffix != ending:
+        out = out / f"{prefix_of(graph.name)}{ending}"
     with progress_message(f"exporting {graph.name}", as_json):
         written = export(
             graph, out, str(to), scenario=scenario, inputs=assignments("--input", input_), method=method, step=step,
@@ -86,6 +88,8 @@ def export_command(
             typer.echo(f"wrote {written}, {written.stat().st_size / 1e6:.2f} MB")
             if to is ExportTarget.HTML:
                 print_status("next: open it in a browser")
+            if to is ExportTarget.MJCF:
+                print_status("next: read its first comment, what MuJoCo does not say")
         return
     files = sorted(path.relative_to(written).as_posix() for path in written.rglob("*") if path.is_file())
     if as_json:

@@ -27,7 +27,7 @@ from fsm_dyn.exports.c_model import (
     source,
     values_of_largest_kernel,
 )
-from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real
+from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real, prefix_of
 from fsm_dyn.exports.fmi import unit_files
 from fsm_dyn.exports.force_outputs import OUTPUTS, Outputs, force_outputs
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
@@ -71,10 +71,11 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Target folder; made if need be. It may contain an earlier export, nothing else.
-    target : "c99", "cortex-m", "fmu2", "fmu3" or "html"
+    target : "c99", "cortex-m", "fmu2", "fmu3", "html" or "mjcf"
         C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or 3.0
-        (model exchange and co-simulation) with its binary for this platform; or a page ``NAME.html`` with a simulation
-        in the browser, without a server. For a unit or page, `folder` may name the file.
+        (model exchange and co-simulation) with its binary for this platform; a page ``NAME.html`` with a simulation
+        in the browser, without a server; or the mechanism for MuJoCo, ``NAME.xml``, with its start as a key frame.
+        Where it is one file, `folder` may name it.
     scenario : str, optional
         Scenario of the model that becomes its schedule.
     inputs, parameters : mapping, optional
@@ -133,6 +134,8 @@ def export(
     _check_folder(place, target)
     if target == PAGE:
         files = _page(graph, options, listed_modes)
+    elif target == MJCF:
+        files = _mjcf(graph, options)
     else:
         run = prepared(graph, options, listed_modes, real, outputs)
         if target in ("fmu2", "fmu3"):
@@ -141,7 +144,7 @@ def export(
     if names_file:
         files = dict(zip([path.name], files.values(), strict=True))
     _write(place, files)
-    return place / next(iter(files)) if names_file or target == PAGE else place
+    return place / next(iter(files)) if names_file or target in (PAGE, MJCF) else place
 
 
 def _options(method: str, step: float | None, **given: Any) -> RunOptions:
@@ -159,7 +162,7 @@ def _options(method: str, step: float | None, **given: Any) -> RunOptions:
 
 def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> None:
     """Refuse an unknown target, and numbers and inputs not supported by a target."""
-    known = [*TARGETS, PAGE]
+    known = [*TARGETS, PAGE, MJCF]
     if target not in known:
         raise InputError(
             f"there is no export to '{target}'", allowed=", ".join(known), remedy=did_you_mean(target, known)
@@ -184,8 +187,9 @@ def _check_outputs(target: str, outputs: str) -> None:
     if outputs not in OUTPUTS:
         raise InputError(f"there are no outputs '{outputs}'", allowed=", ".join(OUTPUTS),
                          remedy=did_you_mean(outputs, OUTPUTS))  # fmt: skip
-    if target == PAGE and outputs != "listed":
-        raise InputError("a page has no outputs to choose", found=outputs, remedy="leave them out")
+    if target in (PAGE, MJCF) and outputs != "listed":
+        named = "a page" if target == PAGE else "a model of MuJoCo"
+        raise InputError(f"{named} has no outputs to choose", found=outputs, remedy="leave them out")
 
 
 def prepared(
@@ -249,6 +253,8 @@ def _check_spare(graph: ModeGraph, target: str, count: int) -> None:
     """Refuse a number of spare modes if the target or the model does not allow it."""
     if not 0 <= count <= MOST_SPARE:
         raise InputError("a number of spare modes is out of range", found=str(count), allowed=f"0 to {MOST_SPARE}")
+    if count and target == MJCF:
+        raise InputError("a model of MuJoCo has no modes", found=str(count), remedy="leave spare modes out")
     if count and target == PAGE:
         raise InputError("a page has its own room for further modes", found=str(count), remedy="leave spare modes out")
     if count and not embeds_online(graph.automaton):
@@ -346,8 +352,11 @@ FLOAT_TARGETS: Final = ("c99", "cortex-m")
 #: The target for pages, which need ports for the pointer.
 PAGE: Final = "html"
 
+#: The target for MuJoCo, of the mechanism alone, without its mode graph.
+MJCF: Final = "mjcf"
+
 #: Suffixes of the exports to one file, whose name can be given instead of a folder.
-_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html"}
+_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html", MJCF: ".xml"}
 
 #: All other targets: functions from the exported run to the contents of files by their paths.
 TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
@@ -365,6 +374,15 @@ def _page(graph: ModeGraph, options: RunOptions, listed_modes: bool) -> dict[str
     coupled, changed = for_page(graph, options.parameters)
     run = prepared(coupled, replace(options, parameters=changed), listed_modes)
     return {f"{run.prefix}.html": page(run, coupled, bool(graph.automaton.mechanism.ports))}
+
+
+def _mjcf(graph: ModeGraph, options: RunOptions) -> dict[str, bytes]:
+    """Return the mechanism for MuJoCo as one file."""
+    from fsm_dyn.exports.mjcf import mjcf  # no other target reads the ways of bodies
+
+    setup, mechanism = Simulator(graph).setup(options), graph.automaton.mechanism
+    start = dict(zip(graph.automaton.terms.layout.q, setup.start.x.tolist(), strict=False))
+    return {f"{prefix_of(mechanism.name)}.xml": mjcf(mechanism, setup.numbers, start)}
 
 
 def _check_folder(folder: Path, target: str) -> None:

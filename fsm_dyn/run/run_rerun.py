@@ -24,7 +24,22 @@ TIMELINE: Final = "time"  # s of the model
 def write_rrd(
     rows: Samples, transitions: Sequence[Transition], sample: Callable[[FloatArray], Samples], path: Path
 ) -> Path:
-    """Write a run; see :meth:`Trajectory.to_rerun`. ``sample`` gives rows at other times, shape (n,), s."""
+    """Write a run; see :meth:`Trajectory.to_rerun`.
+
+    Parameters
+    ----------
+    rows : Samples
+    transitions : sequence of Transition
+    sample : callable
+        Gives rows at other times, shape (n,), s.
+    path : Path
+        File to write.
+
+    Returns
+    -------
+    Path
+        The same.
+    """
     log = _Log(optional_library("rerun", EXTRA), rows.model.name)
     log.rows(rows)
     log.transitions(transitions)
@@ -42,7 +57,7 @@ class _Log:
 
     def __init__(self, library: Any, name: str) -> None:
         self.library = library
-        # the same id makes the same bytes but for times of writing
+        # a fixed id: two recordings of a run differ in times of writing alone
         self.recording = library.RecordingStream(f"fsm_dyn {name}", recording_id=name)
 
     def columns(self, entity: Sequence[str], times: FloatArray, columns: Any) -> None:
