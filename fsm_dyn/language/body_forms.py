@@ -77,6 +77,10 @@ class ToleranceForm(KeyedMapping):
     """A parameter with its tolerance."""
 
     what: ClassVar[str] = "a parameter with a tolerance"
+    hints: ClassVar[Mapping[str, str]] = {
+        "unit": "a value has its unit: {value: 4 kg, tolerance: [-1 kg, 1 kg]}",
+        **dict.fromkeys(("min", "max"), "limits of deviations: {value: 4 kg, tolerance: [-1 kg, 1 kg]}"),
+    }
     example: ClassVar[str] = "high: {value: 0.5 m, tolerance: [-0.5 mm, 1 mm]}"
 
     value: Text | None = expression_key("the value, with `tolerance`", None)
@@ -211,6 +215,8 @@ class FrameForm(KeyedMapping):
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(parent="from relative_to"),
         **dict.fromkeys(("angle", "rotation", "axis"), "a rotation about an axis is `rotate: {z: q}`"),
+        **dict.fromkeys(("quat", "quaternion"), "`euler_parameters: e` are four coordinates e0 to e3"),
+        **dict.fromkeys(("euler", "rpy"), "angles about several axes are `body: zx, angles: [a, b]`"),
     }
 
     parent: str = reference("a frame", "frame that it turns against", "N")
@@ -288,6 +294,9 @@ class DrawnCircleForm(KeyedMapping):
 
     what: ClassVar[str] = "a circle to draw"
     example: ClassVar[str] = "circle: {radius: 3 cm, center: [0, 1 cm]}"
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(center="at centre position", radius="r"), "diameter": "half of it is the 'radius'",
+    }  # fmt: skip
     short: ClassVar[str] = "radius"
 
     radius: Text = expression_key("its radius", example="3 cm")
@@ -311,6 +320,10 @@ class DrawingForm(KeyedMapping):
     """Outlines to draw a body with, in its frame, from its centre; lengths in m or with units."""
 
     what: ClassVar[str] = "a shape"
+    hints: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("rectangle", "box", "mesh", "file"), "points make a `polygon`"),
+        **dict.fromkeys(("colour", "color"), "every body keeps one colour of its own"),
+    }
     example: ClassVar[str] = "box: {circle: {radius: 3 cm}}"
 
     polygon: tuple[tuple[Text, ...], ...] = key(_POLYGON, "a closed line", ())
@@ -585,7 +598,7 @@ class GeometryForm(KeyedMapping):
     example: ClassVar[str] = "ground: {line: {along: N.x}, side: N.y}"
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(plane="half_space", sphere="ball", disk="cylinder"),
-        "rectangle": "four points make a `polygon`; in space a `box`",
+        **dict.fromkeys(("rectangle", "mesh"), "four points make a `polygon`; in space a `box`"),
         "point": "a point touches by `{point: P, on: shape}` under `contacts`",
     }
 
@@ -611,6 +624,11 @@ class GeometryForm(KeyedMapping):
 @mapping
 class LengthForm(KeyedMapping):
     """A length between two points, or a coordinate."""
+
+    hints: ClassVar[Mapping[str, str]] = in_place_of(
+        free="natural_length rest_length unstretched l0 length", damping="damping_coefficient c d b",
+        stiffness="k spring_rate", between="points from to", coordinate="joint",
+    )  # fmt: skip
 
     between: tuple[str, str] | None = key(PAIR, "along the line between two points", None)
     coordinate: Text | None = expression_key("on an expression of coordinates", None, example="q")

@@ -333,7 +333,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
         shapes=shapes,
         contacts=_contacts(form, shapes),
-        inputs=_scheduled(inputs, form.schedule),
+        inputs=_scheduled(inputs, form.schedule, form.parameters),
         scenarios=_scenarios(form, inputs),
         loads=loads_of(form.loads, form.bodies),
         modes=form.modes.modes,
@@ -486,28 +486,31 @@ def _scenarios(form: MechanismForm, inputs: Mapping[str, Input]) -> dict[str, Ma
     for scenario, entries in form.scenarios.items():
         schedules = {name: schedule for name, schedule in entries.items() if name != CONSTRAINTS}
         for name in schedules:
-            _require_input(name, inputs)
+            _require_input(name, inputs, form.parameters)
         for name, entry in entries.get(CONSTRAINTS, {}).items():
             schedules[name] = entry.schedule or ConstantSchedule(value=Text("1", entry.where), where=entry.where)
         found[scenario] = schedules
     return found
 
 
-def _require_input(name: str, inputs: Mapping[str, Input]) -> None:
+def _require_input(name: str, inputs: Mapping[str, Input], parameters: Mapping[str, Parameter]) -> None:
     if name not in inputs:
+        changed = f"it is a parameter: a variant changes it, `variants: {{other: {{parameters: {{{name}: ...}}}}}}`"
         raise ModelError(
             f"there is no input {str(name)!r} to schedule",
             where_of(name),
             found=name,
             allowed=", ".join(inputs) or "declare it under `inputs`",
-            remedy=did_you_mean(name, inputs),
+            remedy=changed if name in parameters else did_you_mean(name, inputs),
         )
 
 
-def _scheduled(inputs: Mapping[str, Input], schedules: Mapping[str, Schedule]) -> dict[str, Input]:
+def _scheduled(
+    inputs: Mapping[str, Input], schedules: Mapping[str, Schedule], parameters: Mapping[str, Parameter]
+) -> dict[str, Input]:
     found = dict(inputs)
     for name, schedule in schedules.items():
-        _require_input(name, found)
+        _require_input(name, found, parameters)
         if found[name].schedule is not None:
             raise ModelError(f"input {str(name)!r} is scheduled twice", where_of(name), remedy="remove one of them")
         found[name] = replace(found[name], schedule=schedule)

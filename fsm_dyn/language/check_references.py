@@ -17,6 +17,7 @@ from fsm_dyn.language.dimensions import (
     declarations,
     unknown,
     uses_units,
+    word_of_modes,
 )
 from fsm_dyn.language.elements import GravityLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.language.expression_tree import Call, Name, walk
@@ -215,7 +216,7 @@ class References:
                 f"there is no mode {str(name)!r}: the model names no modes",
                 where_of(name),
                 found=name,
-                remedy=f"name it: `modes: {{{name}: {{<contact>: <state>}}}}`",
+                remedy=word_of_modes(name) or f"name it: `modes: {{{name}: {{<contact>: <state>}}}}`",
             )
         self._one_of(name, "a mode", self.mechanism.modes)
 

@@ -27,7 +27,7 @@ from fsm_dyn.language.elements import EulerFrame, Input
 from fsm_dyn.language.expression_tree import Text, Token, read_quantity, tokenise
 from fsm_dyn.language.joint_expansion import JointExpansion
 from fsm_dyn.language.joint_kinds import joints_of
-from fsm_dyn.language.keyed import KeyedMapping, renamed
+from fsm_dyn.language.keyed import KeyedMapping, keys_of, renamed
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
 from fsm_dyn.language.rewriting import made_names
 from fsm_dyn.language.yaml import (
@@ -120,6 +120,13 @@ def check_added_names(tree: Tree, variant: str) -> None:
     """
     base = _mapping(tree)
     overlay = _mapping(_mapping(base.get(LocatedStr("variants"))).get(LocatedStr(variant)))
+    parameters = _names_of(base.get(LocatedStr("parameters")))
+    for word in overlay:
+        if word in parameters and word not in keys_of(MechanismForm):
+            raise ModelError(
+                f"in variant {variant}: {str(word)!r} is a parameter, not a section", word.where, found=word,
+                remedy=f"write `{variant}: {{parameters: {{{word}: ...}}}}`",
+            )  # fmt: skip
     words: set[str] = set()
     for section in (*_USED, *_UNUSED):
         known = _names_of(base.get(LocatedStr(section)))

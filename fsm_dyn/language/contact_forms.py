@@ -210,7 +210,9 @@ class _ContactForm(SurfaceProperties):
     example: ClassVar[str] = "stop: {gap: 0.3 m - x}"
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(gap="distance normal", slip="tangent slip_speed", friction="mu coefficient",
-                      restitution="e cor bounce", between="bodies shapes", compliant="compliance"),
+                      restitution="e cor bounce", between="bodies shapes geom1 geom2",
+                      compliant="compliance impact solref solimp"),
+        "condim": "sliding needs `friction`; rolling resistance is a dry friction with its `load` (docs/language.md)",
         **dict.fromkeys(("stiffness", "damping", "dissipation"), "it is a key of `compliant: {stiffness: 2e4 N/m}`"),
         "side": "`side` is a key of the shape: {line: {along: N.x}, side: N.y}",
         "repeat": "a shape is repeated: `repeat` stands with it under `shapes`",
@@ -433,6 +435,11 @@ def _memory(tree: Tree, at: LocatedStr) -> DiscreteVariable:
 def _source(tree: Tree) -> LocatedStr:
     if isinstance(tree, Scalar) and tree.text == "*":
         return LocatedStr("*", tree.where)
+    if isinstance(tree, LocatedList):
+        raise ModelError(
+            "a transition leaves one mode or pattern", tree.where, found=describe(tree),
+            remedy='write a transition for each, or `from: "*"` for any mode',
+        )  # fmt: skip
     return name(tree)
 
 

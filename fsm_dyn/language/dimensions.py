@@ -28,6 +28,7 @@ from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.units import (
     DIMENSIONLESS,
+    TABLE,
     Dimension,
     dimension,
     dimension_text,
@@ -134,15 +135,37 @@ def unknown(
 
 def _meant(name: str, wanted: str, other: Declaration | None) -> str:
     """Return the remedy for a word of other tools, or a body in place of its point or frame; empty for others."""
+    if wanted == "a mode" and (remedy := word_of_modes(name)):
+        return remedy
     if other is None:
         return _FIXED.get(wanted, "") if name.lower() in _WORLD or name in ("N", "O") else ""
     part = {"a point": "centre", "a frame": "frame"}.get(wanted)
     return f"name the {part} of the body" if part and other.role == "a body" else ""
 
 
+def word_of_modes(name: str) -> str:
+    """Return the remedy for a word that stands for all modes; empty for others."""
+    return 'write "*" for any mode' if name.lower() in _ANY else ""
+
+
 #: Words of other tools for fixed vectors, and their names here.
+_ANY = frozenset({"any", "all", "each", "every"})
 _WORLD = frozenset({"ground", "world", "inertial", "fixed", "base", "earth", "origin"})
 _FIXED = {"a frame": "the fixed frame is N", "a point": "the fixed origin is O"}
+
+
+def _word_meant(name: str, scope: Scope) -> str:
+    """Return the remedy for an unknown name that is a word of other tools, or a unit; empty for others."""
+    if name == "time":
+        return "the time is t"
+    if name.lower() in ("inf", "infinity", "nan"):
+        return "values are finite: omit what has no bound"
+    if any(known.lower() == name.lower() for known in (*scope.scalars, *scope.vectors, *scope.known)):
+        return ""
+    if name in TABLE:
+        return f"a unit stands directly after its number: 1 {name}"
+    power = name[-1:] if name[:-1] in TABLE and name[-1:] in "234" else ""
+    return f"write the power of a unit with ^: {name[:-1]}^{power}" if power else ""
 
 
 def _bare(wanted: str) -> str:
@@ -241,7 +264,8 @@ class QuantityAlgebra:
         raise ExpressionError(
             f"unknown name {name!r} in {scope.label}", found=name,
             allowed="" if scope.known else "numbers with units, such as 0.5 s",
-            remedy=did_you_mean(name, [*choices, *scope.known, "pi"])
+            remedy=_word_meant(name, scope)
+            or did_you_mean(name, [*choices, *scope.known, "pi"])
             or (f"declare it: `parameters: {{{name}: 1}}`" if scope.known else ""),
         )  # fmt: skip
 

@@ -333,6 +333,12 @@ _REMEDIES = {
     "%": "write mod(a, b)",
     ";": "one expression only",
     ":": "quote expressions; there are no slices or lambdas",
+    "\N{MINUS SIGN}": "the sign is -",
+    "\N{MIDDLE DOT}": "write *",
+    "\N{MULTIPLICATION SIGN}": "write *",
+    "\N{DIVISION SIGN}": "write /",
+    "\N{SUPERSCRIPT TWO}": "write **2; in units ^2",
+    "\N{SUPERSCRIPT THREE}": "write **3; in units ^3",
 }
 
 
@@ -383,6 +389,16 @@ def _choice_in(text: str) -> str:
     return "write where(condition, a, b)" if re.search(r"\bif\b.*\belse\b|\?.*:", text) else ""
 
 
+def _number_meant(text: str, position: int) -> str:
+    """Return the remedy for a percentage, or for a number in groups of digits; empty for others."""
+    before, character, after = text[:position].rstrip(), text[position], text[position + 1 :]
+    if not before[-1:].isdigit():
+        return ""
+    if character == "%" and not after.strip():
+        return "write the fraction: 0.4 for 40 %"
+    return "write a number without groups: 4000" if character in "'_" and after[:1].isdigit() else ""
+
+
 def _stray(text: str, position: int, where: Location) -> ExpressionError:
     character = text[position]
     return ExpressionError(
@@ -390,6 +406,7 @@ def _stray(text: str, position: int, where: Location) -> ExpressionError:
         where,
         found=excerpt(text),
         remedy=_choice_in(text)
+        or _number_meant(text, position)
         or _REMEDIES.get(character, "allowed are numbers with units, names, + - * / **, comparisons, ( ) and ,"),
     )
 
@@ -497,7 +514,7 @@ def parse_unit(text: str, where: Location) -> _Measure:
 
 def _unit_meant(text: str) -> str:
     """Return the remedy for a misread unit, a plural, a word of a choice; empty for others."""
-    if text in ("if", "else"):
+    if text in ("if", "then", "else", "elseif"):
         return "write where(condition, a, b)"
     if text == "\N{DEGREE SIGN}":
         return "write deg"

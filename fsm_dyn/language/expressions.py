@@ -199,6 +199,14 @@ _OF_OTHERS: Mapping[str, str] = {
     "hypot": "write sqrt(a**2 + b**2)", "length": "write norm(v)", "mag": "write norm(v)", "sgn": "write sign(x)",
     "position": "write pos(P)", "velocity": "write vel(P)", "arctan2": "write atan2(y, x)",
     **dict.fromkeys(("diff", "der", "ddt", "deriv", "dt"), "write rate(q) of a coordinate"),
+    **{f"{name}d": f"write {name}(30 deg)" for name in ("sin", "cos", "tan")},
+    **dict.fromkeys(("asind", "acosd", "atand", "atan2d"), "angles are in rad: divide by 1 deg for degrees"),
+    **dict.fromkeys(("deg2rad", "radians"), "write the unit: 20 deg"),
+    **dict.fromkeys(("rad2deg", "degrees"), "divide by 1 deg"),
+    **dict.fromkeys(("rand", "randn", "random"), "a study draws values of `m: 4 kg +- 0.1 kg`"),
+    **dict.fromkeys(("STEP", "step", "heaviside", "IF"), "write where(t < 1 s, a, b)"),
+    "pre": "write the name alone: its value before the transition", "edge": "`when: y` acts where y crosses zero",
+    "pi": "write pi", "ceil": "write -floor(-x)", "round": "write floor(x + 0.5)", "sqr": "write a**2",
 }  # fmt: skip
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "true": 1.0, "false": 0.0}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Callable
 
 from fsm_dyn.core.errors import NOWHERE, ModelError, did_you_mean
@@ -110,7 +112,27 @@ def bad_name(word: LocatedStr) -> ModelError:
         f"{str(word)[:80]!r} is not a name",
         word.where,
         allowed=f"letters, digits and _, beginning with a letter, at most {MAX_NAME_LENGTH} characters",
+        remedy=_spelt(str(word)),
     )
+
+
+def _spelt(word: str) -> str:
+    """Return the remedy for letters of other alphabets, a forgotten blank and an assignment; empty for others."""
+    head, colon, tail = word.partition(":")
+    if colon and is_name(head) and tail:
+        return f"a blank follows the colon: `{head}: {tail}`"
+    if (parts := re.fullmatch(r"(\w+) *([-+*/])= *(.*)", word)) is not None:
+        return f"write `{parts[1]}: {parts[1]} {parts[2]} {parts[3]}`"
+    plain = "".join(map(_letter, word))
+    return f"spell it: {plain}" if plain != word and is_name(plain) else ""
+
+
+def _letter(letter: str) -> str:
+    """Return a letter of another alphabet as a word: ``"theta"``."""
+    if letter.isascii():
+        return letter
+    found = unicodedata.name(letter, "").lower().split()
+    return "mu" if found[:1] == ["micro"] else found[-1] if found[-2:-1] == ["letter"] else ""
 
 
 def free_text(tree: Tree) -> str:
@@ -132,7 +154,12 @@ def flag(tree: Tree) -> bool:
     """Return a boolean."""
     if isinstance(tree, Scalar) and isinstance(tree.value, bool):
         return tree.value
-    raise ModelError("true or false is wanted", tree.where, found=describe(tree), allowed="true, false")
+    plain = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+    meant = plain.get(tree.text.lower(), "") if isinstance(tree, Scalar) else ""
+    raise ModelError(
+        "true or false is wanted", tree.where, found=describe(tree), allowed="true, false",
+        remedy=f"write {meant}, without quotes" if meant else "",
+    )  # fmt: skip
 
 
 def one_of(*allowed: str) -> Callable[[Tree], str]:

@@ -122,6 +122,13 @@ class ClearanceForm(PlayForm):
 class EndsForm(KeyedMapping):
     """Keys of all joints: the joined frames."""
 
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(parent="base base_frame body1 from", child="follower follower_frame body2 body to",
+                      at="point position location pos origin", range="limits", friction="mu"),
+        **dict.fromkeys(("stiffness", "damping"), "a load has it: {spring: {coordinate: hinge, stiffness: 2 N*m}}"),
+        **dict.fromkeys(("lower", "upper", "stop"), "a contact: {joint_stop: {coordinate: hinge, upper: 90 deg}}"),
+    }  # fmt: skip
+
     parent: str = reference("a frame", "frame on one side", "N")
     child: str = reference("a frame", "frame on the other side, made by a joint at one point", example="arm")
 

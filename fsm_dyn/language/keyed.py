@@ -90,7 +90,7 @@ class KeyedMapping:
             if word not in allowed and rest is None:
                 raise ModelError(
                     cls.unknown.format(what=cls.what, key=str(word)), word.where, found=word,
-                    allowed=", ".join(allowed), remedy=cls.hints.get(word) or did_you_mean(word, [*allowed]),
+                    allowed=", ".join(allowed), remedy=_hint(cls, word, allowed) or did_you_mean(word, [*allowed]),
                 )  # fmt: skip
         written = {str(word): word for word in mapping}
         values = {
@@ -135,6 +135,13 @@ class KeyedMapping:
             "additionalProperties": rest is not None and _property(cls, *rest),
         }
         return {"anyOf": [VALUE, found]} if cls.short else found
+
+
+def _hint(cls: type[KeyedMapping], word: str, allowed: Iterable[str]) -> str:
+    """Return the remedy for a word of other tools, unless it names a key of other mappings of this family."""
+    hint = cls.hints.get(word, "")
+    key = hint.removeprefix("the key is ")
+    return "" if key != hint and key.strip("'") not in allowed else hint
 
 
 def _other(kind: Kind, tree: Tree, word: LocatedStr, allowed: Iterable[str]) -> Any:

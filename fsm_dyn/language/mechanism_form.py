@@ -251,8 +251,22 @@ _IMPOSED: Final = _named(Imposition, "imposed", "imposed: {catch: {pin: [P, grou
 CONSTRAINTS: Final = "constraints"
 
 
+_NOT_OF_SCENARIOS: Final = {
+    **dict.fromkeys(("inputs", "schedule"), "name the inputs themselves: `nudge: {push: 3 N}`"),
+    **dict.fromkeys(
+        ("parameters", "initial", "memory"), "a variant changes it: `variants: {high: {initial: {y: 2 m}}}`"
+    ),
+}
+
+
 def _scenario(tree: Tree, at: LocatedStr) -> dict[str, Any]:
     """Return the schedules of a scenario, and its impositions under ``constraints``."""
+    for word in tree if isinstance(tree, LocatedMapping) else ():
+        if word in _NOT_OF_SCENARIOS:
+            raise ModelError(
+                f"a scenario holds schedules of inputs, not {str(word)!r}", word.where, found=word,
+                remedy=_NOT_OF_SCENARIOS[word],
+            )  # fmt: skip
     if not isinstance(tree, LocatedMapping) or CONSTRAINTS not in tree:
         schedules: dict[str, Any] = _SCENARIO.read(tree, at)
         return schedules
@@ -290,14 +304,15 @@ class MechanismForm(ModelSettings):
             points="markers sites",
             bodies="links parts",
             joints="hinges",
-            shapes="geometry geoms outlines",
+            shapes="geometry geom geoms outlines",
             contacts="collisions",
-            inputs="actuators controls",
+            inputs="actuators actuator controls",
+            use="include import components",
             initial="initial_conditions initial_state start x0",
-            outputs="sensors measurements",
+            outputs="sensors measurements requests probes",
             view="drawing graphics visual",
             scenarios="drives",
-            numerics="solver tolerances",
+            numerics="solver tolerances option options",
             name="title",
             summary="description",
             transitions="events guards",

@@ -108,6 +108,10 @@ class Coordinate(NamedEntry):
     what: ClassVar[str] = "a coordinate"
     example: ClassVar[str] = "q: {unit: rad, range: [0, 90 deg]}"
     first: ClassVar[tuple[str, ...]] = ("unit", "meaning", "range")
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(range="limits bounds", meaning="label description"),
+        **dict.fromkeys(("start", "initial", "value"), "values of the start stand under `initial`"),
+    }
 
     unit: str = key(UNIT, "an SI unit", "", example="m")
     range: tuple[Text | None, ...] = key(
@@ -172,7 +176,10 @@ class Body(NamedEntry):
     what: ClassVar[str] = "a body"
     example: ClassVar[str] = "ball: {center: P, mass: 1 kg}"
     hints: ClassVar[Mapping[str, str]] = in_place_of(
-        center="centre com cg cog origin position at", mass="weight m", inertia="I J Izz moment_of_inertia tensor"
+        center="centre com cg cog cm origin position at pos",
+        mass="weight m",
+        inertia="I J Izz ip moment_of_inertia tensor diaginertia fullinertia",
+        frame="orientation rotation",
     )
     first: ClassVar[tuple[str, ...]] = ("frame", "center", "mass", "inertia")
     digested: ClassVar[tuple[str, ...]] = ("name", "center", "mass", "frame", "inertia", "about")

@@ -25,7 +25,11 @@ class ModelTolerances(KeyedMapping):
     what: ClassVar[str] = "numerics"
     example: ClassVar[str] = "numerics: {gap: 1e-8 m}"
     unknown: ClassVar[str] = "there is no tolerance {key!r}"
-    hints: ClassVar[Mapping[str, str]] = in_place_of(rtol="tolerance tol reltol", atol="abstol")
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(rtol="tolerance tol reltol", atol="abstol"),
+        **dict.fromkeys(("method", "solver", "integrator"), "an option of runs: --method radau"),
+        **dict.fromkeys(("timestep", "step", "dt", "max_step"), "an option of runs: --step '1 ms'"),
+    }
     #: Units of those that have no unit of their own.
     varying: ClassVar[Mapping[str, str]] = {"atol": "unit of the state", "graze": "unit of the guard"}
 

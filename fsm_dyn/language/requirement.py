@@ -347,7 +347,10 @@ class _FormulaReader:
     def _operator(self) -> str:
         op = self.next()
         if op not in _NEGATED:
-            self._refuse(f"{op!r} does not compare" if op else "a comparison is missing", allowed="< <= > >=")
+            self._refuse(
+                f"{op!r} does not compare" if op else "a comparison is missing", allowed="< <= > >=",
+                remedy="a list of conditions is true where one of them is" if op in ("or", "|") else "",
+            )  # fmt: skip
         return op
 
     def _bound(self) -> Text:
@@ -364,7 +367,8 @@ class _FormulaReader:
             self._refuse(f"{what} is missing" + (f" before {self.peek()!r}" if self.peek() else " at the end"))
         return self.next()
 
-    def _refuse(self, message: str, allowed: str = "") -> NoReturn:
+    def _refuse(self, message: str, allowed: str = "", remedy: str = "") -> NoReturn:
         raise ExpressionError(
-            f"not {self.what}: {message}", self.text.where, found=self.text.text, allowed=allowed or self.forms
-        ) from None
+            f"not {self.what}: {message}", self.text.where, found=self.text.text, allowed=allowed or self.forms,
+            remedy=remedy,
+        ) from None  # fmt: skip
