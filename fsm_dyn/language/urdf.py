@@ -23,6 +23,8 @@ from fsm_dyn.language.expression_tree import RESERVED_NAMES
 
 MAX_BYTES: Final = 20 * 2**20
 MOST_LINKS: Final = 500
+_ROUNDING: Final = 1e-9  # of the largest entry of an inertia
+_SMALLEST: Final = 1e-6  # m, radius of gyration that is none
 _MOVING: Final = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "planar": "planar"}
 _UNREAD: Final = ("visual", "transmission", "gazebo", "sensor", "safety_controller", "calibration", "material")
 
@@ -288,6 +290,8 @@ def _add_body(model: _Model, place: _Place, link: Element, name: str) -> None:
     entries = {pair: _number(element, f"i{pair}", 0.0) for pair in ("xx", "yy", "zz", "xy", "xz", "yz")}
     tensor = np.array([[entries["".join(sorted("xyz"[i] + "xyz"[j]))] for j in range(3)] for i in range(3)])
     tensor = matrix @ tensor @ matrix.T
+    rounding = max(_ROUNDING * float(np.abs(tensor).max()), _SMALLEST**2 * mass)
+    tensor[np.eye(3, dtype=bool) & (tensor < 0.0) & (tensor > -rounding)] = 0.0  # of the turn, or of another program
     values = {a + b: float(tensor["xyz".index(a), "xyz".index(b)]) for a, b in ("xx", "yy", "zz", "xy", "yz", "xz")}
     inertia = ", ".join(f"{pair}: {value!r} kg*m^2" for pair, value in values.items() if value)
     keys = [f"frame: {place.frame}", f"center: {center}", f"mass: {mass!r} kg"]

@@ -196,3 +196,17 @@ def test_descriptions_that_cannot_be_read_are_refused(tmp_path, text, words):
     (tmp_path / "bad.urdf").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=words):
         model_from_urdf(tmp_path / "bad.urdf")
+
+
+@pytest.mark.parametrize(
+    ("inertia", "rpy"),
+    [('ixx="0" iyy="1" izz="1"', "0.1 0.7 0.3"), ('ixx="-5e-20" iyy="0" izz="0"', "0 0 0")],
+)
+def test_moments_that_are_zero_up_to_rounding(tmp_path, inertia, rpy):
+    """A thin rod that is turned, and what other programs write for a particle."""
+    inertial = f'<inertial><mass value="1"/><origin rpy="{rpy}"/><inertia {inertia}/></inertial>'
+    links = f'<link name="a"/><link name="b">{inertial}</link>'
+    joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint>'
+    (tmp_path / "rod.urdf").write_text(f'<robot name="rod">{links}{joint}</robot>')
+    written, _ = model_from_urdf(tmp_path / "rod.urdf")
+    assert loader.load(text=written).bodies["b_body"].name == "b_body"
