@@ -250,19 +250,22 @@ class PinBuilder:
         return {name: stem for (stem, _), names in stems.items() if len(set(names)) > 1 for name in names}
 
     def _add_rows(self, group: _RowGroup) -> None:
-        graph, forces = self._system.graph, self._forces
+        graph, forces, segments = self._system.graph, self._forces, self._parts.segments
+        turns = [name for name in (group.child, group.parent) if name in segments and segments[name].frame is not None]
+        seen = turns[0] if turns else group.child  # a segment that does not turn knows no moments
+        sign = 1.0 if seen == group.child else -1.0
         total: Wrench = (graph.zero,) * 6
         for r in group.rows:
-            effect = forces.rows[r].segments.get(group.child)
+            effect = forces.rows[r].segments.get(seen)
             if effect is not None:
-                total = sum_of(total, tuple(forces.multipliers[r] * node for node in effect))
+                total = sum_of(total, tuple(sign * forces.multipliers[r] * node for node in effect))
         rubs = group.is_contact and len(group.rows) > 1  # two lines of force determine where they meet
         entry = self._entry("", group)
         at = "" if rubs else self._point(group)
         at = entry.at if entry is not None and entry.at else at
-        base = forces.position(self._parts.places[group.child])
-        place = forces.position(at) if at else self._line(group, base)
-        arm = [base[k] - place[k] for k in range(3)]
+        base = forces.position(self._parts.places[seen])
+        place = forces.position(at) if at else self._meeting_place(group, seen if turns else "", base)
+        arm = [base[k] - place[k] if turns else graph.zero for k in range(3)]
         x, y, z = cross((arm[0], arm[1], arm[2]), (total[0], total[1], total[2]))
         wrench = (*total[:3], total[3] + x, total[4] + y, total[5] + z)
         name = group.name if entry is None else str(entry.name)
@@ -286,12 +289,19 @@ class PinBuilder:
         known = self._system.points.names
         return next((name for name in named if name in known and self._parts.owns(group.child, name)), "")
 
-    def _line(self, group: _RowGroup, base: Triple) -> Triple:
-        """Return the place of a contact: the intersection of the lines of its normal force and its friction.
+    def _meeting_place(self, group: _RowGroup, segment: str, base: Triple) -> Triple:
+        """Return the place of a contact: where its lines of force meet on a segment that turns, else its feature."""
+        if segment:
+            return self._line(group, segment, base)
+        found = self._forces.round_place(group.rows[0]) if group.is_contact else None
+        return base if found is None else found
 
-        Without friction it is the point of the normal's line nearest to the place of the child.
+    def _line(self, group: _RowGroup, segment: str, base: Triple) -> Triple:
+        """Return where the lines of the normal force and the friction on a segment meet.
+
+        Without friction it is the point of the normal's line nearest to the place of the segment.
         """
-        effects = [self._forces.rows[r].segments.get(group.child) for r in group.rows]
+        effects = [self._forces.rows[r].segments.get(segment) for r in group.rows]
         lines = [e for e in effects if e is not None and any(not node.is_zero for node in e[:3])]
         if not lines:
             return base

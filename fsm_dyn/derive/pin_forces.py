@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from fsm_dyn.derive.constraint_rows import follow
 from fsm_dyn.derive.contact_geometry import ContactGeometry, ContactKinematics
 from fsm_dyn.derive.derivation import flow_of
-from fsm_dyn.derive.features import Primitive, Shapes
+from fsm_dyn.derive.features import Primitive, Round, Shapes
 from fsm_dyn.derive.kane import Kane, Loads
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Frames, Points, Space, Triple, Vector, apply, cross
 from fsm_dyn.derive.segments import Segmentation
@@ -309,8 +309,8 @@ class PinForces:
         self._algebra = self.geometry.displaced.algebra(self.geometry.actual, moving)
         self._free = self.geometry.displaced.algebra(self.geometry.motion, moving)
         self._flow = flow_of(self.system, self.speeds)
-        shapes = Shapes(self.geometry.displaced, self._free)
-        kinematics = _DisplacedContacts(self.geometry.displaced, shapes, self.geometry.motion).all()
+        self._shapes = Shapes(self.geometry.displaced, self._free)
+        kinematics = _DisplacedContacts(self.geometry.displaced, self._shapes, self.geometry.motion).all()
         self.rows = tuple(self._row(name, role, kinematics) for name, role in rows)
 
     # -- rows ----------------------------------------------------------------------------------------------
@@ -430,6 +430,32 @@ class PinForces:
         spin = apply(turn, self._spin(known.frame, self._flow))
         added = cross(spin, (place[0] - center[0], place[1] - center[1], place[2] - center[2]))
         return (*(a + b for a, b in zip(velocity, added, strict=True)), *spin)
+
+    def round_place(self, row: int) -> Triple | None:
+        """Return the place of a normal force on a circle, an arc or a corner; None without such a feature."""
+        effect = self.rows[row]
+        contact = self.mechanism.contacts.get(effect.name)
+        if effect.role != "normal" or not isinstance(contact, FeatureContact):
+            return None
+        displaced, reduce = self.geometry.displaced, self.system.reducer.reduce
+        for feature in contact.features:
+            found = self._shapes.feature(feature)
+            if not isinstance(found, Round):
+                continue
+            shape = self.mechanism.shapes.get(feature.shape)
+            frame, origin = (NEWTONIAN, feature.shape) if shape is None else (shape.frame, shape.origin)
+            owner = self.parts.frame_owner.get(frame)
+            owner = self.parts.owner.get(origin) if owner in (None, NEWTONIAN) else owner
+            own, sign = effect.segments.get(str(owner)), 1.0
+            if own is None:
+                own, sign = next(iter(effect.segments.values())), -1.0
+            center = displaced.space.resolve(displaced.points.position(found.origin), NEWTONIAN)
+            offset = displaced.space.resolve(found.offset, NEWTONIAN)
+            radius = found.radius * (sign if found.hollow else -sign)
+            there = self.geometry.at_rest([a + b for a, b in zip(center, offset, strict=True)])
+            x, y, z = (reduce(node) for node in there)
+            return (x + radius * own[0], y + radius * own[1], z + radius * own[2])
+        return None
 
     def position(self, point: str) -> Triple:
         """Return the position of a point, components in N."""
