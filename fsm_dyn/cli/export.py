@@ -22,6 +22,7 @@ class ExportTarget(StrEnum):
     FMU3 = "fmu3"
     HTML = "html"
     MJCF = "mjcf"
+    MODELICA = "modelica"
 
 
 class RealType(StrEnum):
@@ -42,7 +43,7 @@ class OutputChoice(StrEnum):
 @handle_errors
 def export_command(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; or FILE.fmu, .html, .xml.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; or FILE.fmu, .html, .xml, .mo.")],
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
     scenario: ScenarioOption = None,
     input_: Input = None,
@@ -62,6 +63,7 @@ def export_command(
         OutputChoice,
         typer.Option("--outputs", help="Of the model; all: forces and states too; reals: and modes as real numbers."),
     ] = OutputChoice.LISTED,
+    mode: Annotated[str | None, typer.Option("--mode", help="Mode for Modelica; that of the start.")] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -72,14 +74,19 @@ def export_command(
     from fsm_dyn.exports.export import export
     from fsm_dyn.exports.exported_run import prefix_of
 
-    ending = {ExportTarget.FMU2: ".fmu", ExportTarget.FMU3: ".fmu", ExportTarget.MJCF: ".xml"}.get(to, "")
+    ending = {
+        ExportTarget.FMU2: ".fmu",
+        ExportTarget.FMU3: ".fmu",
+        ExportTarget.MJCF: ".xml",
+        ExportTarget.MODELICA: ".mo",
+    }.get(to, "")
     if ending and out.suffix != ending:
         out = out / f"{prefix_of(graph.name)}{ending}"
     with progress_message(f"exporting {graph.name}", as_json):
         written = export(
             graph, out, str(to), scenario=scenario, inputs=assignments("--input", input_), method=method, step=step,
             listed_modes=modes_only, spare_modes=spare_modes, real=real.value,
-            outputs=outputs.value,
+            outputs=outputs.value, mode=mode,
         )  # fmt: skip
     if written.is_file():
         if as_json:

@@ -63,6 +63,7 @@ def export(
     spare_modes: int | None = None,
     real: Real = "double",
     outputs: Outputs = "listed",
+    mode: str | None = None,
 ) -> Path:
     """Write a mode graph as sources independent of Python.
 
@@ -71,10 +72,11 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Target folder; made if need be. It may contain an earlier export, nothing else.
-    target : "c99", "cortex-m", "fmu2", "fmu3", "html" or "mjcf"
+    target : "c99", "cortex-m", "fmu2", "fmu3", "html", "mjcf" or "modelica"
         C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or 3.0
         (model exchange and co-simulation) with its binary for this platform; a page ``NAME.html`` with a simulation
-        in the browser, without a server; or the mechanism for MuJoCo, ``NAME.xml``, with its start as a key frame.
+        in the browser, without a server; the mechanism for MuJoCo, ``NAME.xml``, with its start as a key frame; or one
+        mode as a model of Modelica, ``NAME.mo``.
         Where it is one file, `folder` may name it.
     scenario : str, optional
         Scenario of the model that becomes its schedule.
@@ -96,6 +98,8 @@ def export(
     outputs : "listed", "all" or "reals"
         The outputs of the model; with the forces of all connections and contacts, and in a unit all coordinates and
         speeds; and in a unit the mode and contact states as reals too, for importers that connect reals alone.
+    mode : str, optional
+        Mode of an export to Modelica; that of the start by default.
 
     Returns
     -------
@@ -120,6 +124,8 @@ def export(
     """
     _check_target(target, real, inputs or {})
     _check_outputs(target, outputs)
+    if mode is not None and target != MODELICA:
+        raise InputError("one mode alone is exported to Modelica", found=target, remedy=f"export to '{MODELICA}'")
     options = _options(method, step, scenario=scenario, inputs=inputs, parameters=parameters)
     path = Path(folder)
     if spare_modes is None:
@@ -136,6 +142,11 @@ def export(
         files = _page(graph, options, listed_modes)
     elif target == MJCF:
         files = _mjcf(graph, options)
+    elif target == MODELICA:
+        from fsm_dyn.exports.modelica import modelica  # for this target alone
+
+        run = prepared(graph, options, listed_modes)
+        files = {f"{run.prefix}.mo": modelica(run, mode)}
     else:
         run = prepared(graph, options, listed_modes, real, outputs)
         if target in ("fmu2", "fmu3"):
@@ -144,7 +155,7 @@ def export(
     if names_file:
         files = dict(zip([path.name], files.values(), strict=True))
     _write(place, files)
-    return place / next(iter(files)) if names_file or target in (PAGE, MJCF) else place
+    return place / next(iter(files)) if names_file or target in (PAGE, MJCF, MODELICA) else place
 
 
 def _options(method: str, step: float | None, **given: Any) -> RunOptions:
@@ -162,7 +173,7 @@ def _options(method: str, step: float | None, **given: Any) -> RunOptions:
 
 def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> None:
     """Refuse an unknown target, and numbers and inputs not supported by a target."""
-    known = [*TARGETS, PAGE, MJCF]
+    known = [*TARGETS, PAGE, MJCF, MODELICA]
     if target not in known:
         raise InputError(
             f"there is no export to '{target}'", allowed=", ".join(known), remedy=did_you_mean(target, known)
@@ -187,8 +198,8 @@ def _check_outputs(target: str, outputs: str) -> None:
     if outputs not in OUTPUTS:
         raise InputError(f"there are no outputs '{outputs}'", allowed=", ".join(OUTPUTS),
                          remedy=did_you_mean(outputs, OUTPUTS))  # fmt: skip
-    if target in (PAGE, MJCF) and outputs != "listed":
-        named = "a page" if target == PAGE else "a model of MuJoCo"
+    if target in (PAGE, MJCF, MODELICA) and outputs != "listed":
+        named = {PAGE: "a page", MJCF: "a model of MuJoCo"}.get(target, "one mode")
         raise InputError(f"{named} has no outputs to choose", found=outputs, remedy="leave them out")
 
 
@@ -253,8 +264,8 @@ def _check_spare(graph: ModeGraph, target: str, count: int) -> None:
     """Refuse a number of spare modes if the target or the model does not allow it."""
     if not 0 <= count <= MOST_SPARE:
         raise InputError("a number of spare modes is out of range", found=str(count), allowed=f"0 to {MOST_SPARE}")
-    if count and target == MJCF:
-        raise InputError("a model of MuJoCo has no modes", found=str(count), remedy="leave spare modes out")
+    if count and target in (MJCF, MODELICA):
+        raise InputError(f"an export to '{target}' has no spare modes", found=str(count), remedy="leave them out")
     if count and target == PAGE:
         raise InputError("a page has its own room for further modes", found=str(count), remedy="leave spare modes out")
     if count and not embeds_online(graph.automaton):
@@ -355,8 +366,11 @@ PAGE: Final = "html"
 #: The target for MuJoCo, of the mechanism alone, without its mode graph.
 MJCF: Final = "mjcf"
 
+#: The target for tools of Modelica, one mode alone.
+MODELICA: Final = "modelica"
+
 #: Suffixes of the exports to one file, whose name can be given instead of a folder.
-_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html", MJCF: ".xml"}
+_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html", MJCF: ".xml", MODELICA: ".mo"}
 
 #: All other targets: functions from the exported run to the contents of files by their paths.
 TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {

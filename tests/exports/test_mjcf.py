@@ -82,7 +82,7 @@ def test_what_mujoco_cannot_say_is_listed(tmp_path):
         assert f"* {line}" in told
     with pytest.raises(InputError, match="no outputs to choose"):
         document("latch", tmp_path, outputs="all")
-    with pytest.raises(InputError, match="has no modes"):
+    with pytest.raises(InputError, match="has no spare modes"):
         document("latch", tmp_path, spare_modes=3)
 
 
