@@ -169,10 +169,13 @@ class _Geometry:
         plane = f"{joint.child}_turn"
         wanted: list[list[Node]] = []
         for q in joint.coordinates:
-            unit = [graph.one if q == f"{joint.child}_{c}" else graph.zero for c in "xyz"]
+            with_origin = tangent(
+                origin, {graph.symbol(q): graph.one}
+            )  # which turns about a centre, if that has the place
             if q == plane:
-                unit = [origin[1] - at[1], at[0] - origin[0], graph.zero]
-            wanted.append(unit)
+                turning = [origin[1] - at[1], at[0] - origin[0], graph.zero]
+                with_origin = [a + b for a, b in zip(with_origin, turning, strict=True)]
+            wanted.append(with_origin)
         compared = [k for k, q in enumerate(joint.coordinates) if q == plane or q[-1] in "xyz"]
         found = self._numbers([n for k in compared for n in (*moves[k], *wanted[k])]).reshape(-1, len(compared), 2, 3)
         return _equal(found[:, :, 0], found[:, :, 1])

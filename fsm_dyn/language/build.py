@@ -45,7 +45,14 @@ from fsm_dyn.language.keyed import exactly_one, keys_of, only_with
 from fsm_dyn.language.mechanism_form import CONSTRAINTS, MechanismForm
 from fsm_dyn.language.model import Coordinate, Mechanism, ModelSettings, Parameter
 from fsm_dyn.language.requirement import Requirement
-from fsm_dyn.language.rewriting import reattached, substituted, substituted_points, with_accelerations, with_kinks
+from fsm_dyn.language.rewriting import (
+    origins_from_centers,
+    reattached,
+    substituted,
+    substituted_points,
+    with_accelerations,
+    with_kinks,
+)
 from fsm_dyn.language.shapes import Shape
 from fsm_dyn.language.yaml import LocatedStr, where_of
 
@@ -377,9 +384,12 @@ def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
     ModelError
         A joint cannot be expanded, or creates an existing name.
     """
-    absolute = form.joint_coordinates == "absolute"
+    absolute = form.joint_coordinates != "relative"
     moving = (*mechanism.coordinates, *mechanism.inputs, "t")
     made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute, moving)
+    if form.joint_coordinates == "centers":
+        variable = (*moving, *made.relative)
+        made.points |= origins_from_centers(mechanism, made.joints, made.points, variable)
     if absolute:
         refuse_whole_turns(mechanism, made.relative)
         points = substituted_points(mechanism.points, made.relative, made.points)

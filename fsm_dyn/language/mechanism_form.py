@@ -339,8 +339,10 @@ class MechanismForm(ModelSettings):
         _named(JointForm, "joints", "joints: {hinge: {revolute: {child: B, at: [O, P], axis: N.z}}}"),
         "connections of frames", factory=dict,
     )  # fmt: skip
-    joint_coordinates: Literal["relative", "absolute"] = key(
-        one_of("relative", "absolute"), "coordinates of joints, or of their children, moving freely", "relative"
+    joint_coordinates: Literal["relative", "absolute", "centers"] = key(
+        one_of("relative", "absolute", "centers"),
+        "coordinates of joints, or of their children, moving freely, by their origins or by their mass centres",
+        "relative",
     )
     speeds: dict[str, Text] = key(
         section(EXPRESSION, "speeds", "speeds: {v: rate(x)}"), "generalized speeds", factory=dict,

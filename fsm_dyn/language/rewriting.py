@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -107,6 +107,62 @@ def reattached(mechanism: Mechanism, joints: Mapping[str, Joint]) -> Mechanism:
                 tensor = body.tensor and body.tensor.taken_about(own)
                 bodies[name] = replace(body, center=own(body.center), tensor=tensor)
     return replace(mechanism, points=points, bodies=bodies)
+
+
+def origins_from_centers(
+    mechanism: Mechanism, joints: Mapping[str, Joint], made: Mapping[str, Point], moving: Collection[str]
+) -> dict[str, Point]:
+    """Return the origins of free children, whose coordinates become those of the mass centres of their bodies.
+
+    The origin lies back from the place that the coordinates give by the body's constant offset, so that the offset
+    cancels in the velocity of the centre: the mass matrix is one of masses and inertias.  A child with no body of its
+    frame, or with several, keeps its coordinates.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Written entries.
+    joints : Mapping[str, Joint]
+        Expanded ones.
+    made : Mapping[str, Point]
+        Points of the joints.
+    moving : Collection[str]
+        Names that are not constant, besides coordinates of joints.
+
+    Raises
+    ------
+    ModelError
+        The centre of a child's body is not fixed in the child.
+    """
+    attached = reattached(mechanism, joints)
+    variable = {*moving, *(name for joint in joints.values() for name in joint.coordinates)}
+    found: dict[str, Point] = {}
+    for joint in joints.values():
+        bodies = [body for body in attached.bodies.values() if body.frame == joint.child]
+        if not joint.origin or len(bodies) != 1:
+            continue
+        offsets, point = [], bodies[0].center
+        while point != joint.origin:
+            place = attached.points.get(point)
+            if place is None or _moves_in(joint.child, place.at, variable):
+                raise ModelError(
+                    f"the mass centre of {str(bodies[0].name)!r} is not fixed in {str(joint.child)!r}",
+                    where_of(bodies[0].center), found=bodies[0].center,
+                    allowed=f"a point given from {joint.origin} along the axes of {joint.child}",
+                    remedy="or write `joint_coordinates: absolute`",
+                )  # fmt: skip
+            offsets.append(f"({place.at.text})")
+            point = place.origin
+        if offsets:
+            origin = made[joint.origin]
+            text = f"{origin.at.text} - ({' + '.join(offsets)})"
+            found[joint.origin] = replace(origin, at=Text(text, origin.where))
+    return found
+
+
+def _moves_in(frame: str, place: Text, variable: Collection[str]) -> bool:
+    """Whether a vector has axes of other frames, or a length that is not constant."""
+    return set(_AXES.findall(place.text)) != {frame} or not nodes.free_names(parse(place)).isdisjoint(variable)
 
 
 def without_positions(known: Mapping[str, tuple[str, str]], points: Mapping[str, Point]) -> dict[str, tuple[str, str]]:

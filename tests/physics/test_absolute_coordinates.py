@@ -25,19 +25,20 @@ CASES = {
 }
 
 
-def absolute(name, initial, names):
+def absolute(name, initial, names, word="absolute"):
     """The shipped model with the word changed, its own coordinates as outputs."""
     text = Path(models.find(name)).read_text(encoding="utf-8")
     text = text[: text.index("initial:")]
     outputs = ", ".join(f"own_{n}: {n}, own_{n}_rate: rate({n})" for n in names)
-    return f"{text}joint_coordinates: absolute\noutputs: {{{outputs}}}\ninitial: {initial}\n"
+    return f"{text}joint_coordinates: {word}\noutputs: {{{outputs}}}\ninitial: {initial}\n"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_motion_is_the_same(name):
+@pytest.mark.parametrize("word", ["absolute", "centers"])
+def test_the_motion_is_the_same(name, word):
     """Both runs at 1e-10: what differs is their error, which stays below 1e-7 over these times."""
     names, initial, until = CASES[name]
-    mechanism = load(text=absolute(name, initial, names))
+    mechanism = load(text=absolute(name, initial, names, word))
     assert all(joint.rows and joint.coordinates for joint in mechanism.joints.values())
     free = fsm_dyn.simulate(fsm_dyn.compile(mechanism), until, rtol=1e-10, atol=1e-12)
     start = {n: float(free.outputs[f"own_{n}"][0]) for n in names}
@@ -47,6 +48,25 @@ def test_the_motion_is_the_same(name):
     np.testing.assert_allclose([free.outputs[f"own_{n}"][-1] for n in names], there, rtol=0, atol=1e-7)
     rates = [own.rows[f"{n}_dot"][-1] for n in names]
     np.testing.assert_allclose([free.outputs[f"own_{n}_rate"][-1] for n in names], rates, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_coordinates_of_mass_centres_have_masses_and_inertias_as_matrix(name):
+    names, initial, _ = CASES[name]
+    for word, diagonal in (("absolute", False), ("centers", True)):
+        graph = fsm_dyn.compile(load(text=absolute(name, initial, names, word)))
+        (mode,) = graph.modes.values()
+        matrix = mode.kane_equations["M"]
+        assert bool(matrix.is_diagonal()) is diagonal
+        assert not (diagonal and matrix.free_symbols & {*mode.kane_equations.coordinates})
+
+
+def test_a_centre_that_moves_in_its_frame_is_refused():
+    text = absolute("planar_three_body", "{}", []).replace(
+        'B3_origin, at: "c[0]*B3.x', 'B2_origin, at: "q3*B2.x + c[0]*B3.x'
+    )
+    with pytest.raises(fsm_dyn.ModelError, match="the mass centre of 'body3' is not fixed in 'B3'"):
+        load(text=text.replace("joint_coordinates: absolute", "joint_coordinates: centers").replace("outputs: {}", ""))
 
 
 def test_a_plane_mechanism_has_three_coordinates_a_body():
