@@ -37,7 +37,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def new_command(
     name: Annotated[str, typer.Argument(help="Name of the mechanism; the file becomes NAME.yaml.")],
     folder: Annotated[Path, typer.Option("--dir", help="Folder to write to.")] = Path(),
-    robot: Annotated[Path | None, typer.Option("--from", help="Robot description to begin from, .urdf.")] = None,
+    robot: Annotated[
+        Path | None, typer.Option("--from", help="Description to begin from: .urdf, or MJCF, .xml.")
+    ] = None,
 ) -> None:
     """Write a commented starter file; an existing file is never touched."""
     # Reading the language takes a moment to import.
@@ -46,9 +48,11 @@ def new_command(
     stem = name.removesuffix(".yaml")
     text = starter(stem)  # refuses texts unfit as a model's name, such as a path
     if robot is not None:
-        from fsm_dyn.language.urdf import model_from_urdf
-
-        text, dropped = model_from_urdf(robot)
+        if robot.suffix == ".xml":
+            from fsm_dyn.language.mjcf_reader import model_from_mjcf as model_from
+        else:
+            from fsm_dyn.language.urdf import model_from_urdf as model_from
+        text, dropped = model_from(robot)
         text = re.sub("^name: .*", f"name: {stem}", text, count=1, flags=re.MULTILINE)
         for word, count in sorted(dropped.items()):
             print_status(f"not taken over: {count} {word}")

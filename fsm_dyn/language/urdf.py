@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class _Place:
+class LinkPlace:
     """Frame and origin of a link."""
 
     frame: str
@@ -40,7 +40,7 @@ class _Place:
 
 
 @dataclass
-class _Model:
+class RobotModel:
     """The sections of the model, as lines, and what was left out."""
 
     frames: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class _Model:
     dropped: Counter[str] = field(default_factory=Counter)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=lambda: {"N", "O"})
-    places: dict[str, _Place] = field(default_factory=dict)  # of links, by their names in the description
+    places: dict[str, LinkPlace] = field(default_factory=dict)  # of links, by their names in the description
 
     def name(self, kind: str, written: str) -> str:
         """Return the name of a link or joint in the model: letters, digits and underscores, each once."""
@@ -91,10 +91,10 @@ def model_from_urdf(path: str | Path) -> tuple[str, dict[str, int]]:
     except ParseError as error:
         raise InputError(f"{path} is no XML: {error}", remedy="run xacro first, if it is a .xacro") from None
     try:
-        model = _Model()
+        model = RobotModel()
         for place, link, joint in _tree(robot):
             _add_link(model, place, link, joint)
-        return _written(model, robot.get("name") or "robot"), dict(model.dropped)
+        return model_text(model, robot.get("name") or "robot"), dict(model.dropped)
     except (ValueError, KeyError) as error:
         raise InputError(f"{path} cannot be read as URDF: {error}", remedy="correct the description") from None
 
@@ -140,7 +140,7 @@ def angles_of(matrix: Array) -> Array:
     return np.array([math.atan2(matrix[2, 1], matrix[2, 2]), pitch, math.atan2(matrix[1, 0], matrix[0, 0])])
 
 
-def _vector(values: Array, frame: str) -> str:
+def vector_text(values: Array, frame: str) -> str:
     """Return a vector along the axes of a frame, in m."""
     parts = [f"{value!r} m*{frame}.{axis}" for value, axis in zip(values.tolist(), "xyz", strict=True) if value]
     return " + ".join(parts) or f"0*{frame}.x"
@@ -179,12 +179,12 @@ def _tree(robot: Element) -> Iterator[tuple[Element | None, Element, Element | N
         raise ValueError("some links form a loop")
 
 
-def _add_link(model: _Model, parent: Element | None, link: Element, joint: Element | None) -> None:
+def _add_link(model: RobotModel, parent: Element | None, link: Element, joint: Element | None) -> None:
     """Add a link with the joint that moves it."""
     written = str(link.get("name"))
     name = model.name("link", written)
     if parent is None or joint is None:
-        place = _Place("N", "O")
+        place = LinkPlace("N", "O")
     else:
         place = _add_joint(model, model.places[str(parent.get("name"))], joint, name)
     model.places[written] = place
@@ -194,7 +194,7 @@ def _add_link(model: _Model, parent: Element | None, link: Element, joint: Eleme
     model.dropped.update(child.tag for child in link if child.tag in _UNREAD)
 
 
-def _turned(model: _Model, frame: str, matrix: Array, name: str) -> str:
+def turned_frame(model: RobotModel, frame: str, matrix: Array, name: str) -> str:
     """Return a frame turned against another one, which is the same if there is no turn."""
     if np.array_equal(matrix, np.eye(3)):
         return frame
@@ -203,42 +203,67 @@ def _turned(model: _Model, frame: str, matrix: Array, name: str) -> str:
     return name
 
 
-def _add_joint(model: _Model, parent: _Place, joint: Element, link: str) -> _Place:
+def _add_joint(model: RobotModel, parent: LinkPlace, joint: Element, link: str) -> LinkPlace:
     """Add a joint and return the place of its child."""
     written, kind = str(joint.get("name")), str(joint.get("type"))
     name = model.name("joint", written)
     offset, matrix = _origin(joint)
-    base = _turned(model, parent.frame, matrix, link if kind == "fixed" else f"{link}_base")
+    base = turned_frame(model, parent.frame, matrix, link if kind == "fixed" else f"{link}_base")
     at = parent.origin
     if offset.any():
         at = f"{link}_at"
-        model.points.append(f"{at}: {{from: {parent.origin}, at: {_vector(offset, parent.frame)}}}")
+        model.points.append(f"{at}: {{from: {parent.origin}, at: {vector_text(offset, parent.frame)}}}")
     model.dropped.update(child.tag for child in joint if child.tag in _UNREAD)
     if kind == "fixed":
-        return _Place(base, at)
+        return LinkPlace(base, at)
     if kind == "floating":
         parent = "" if base == "N" else f"parent: {base}, "
         model.joints.append(f"{name}: {{free: {{{parent}child: {link}, at: {at}}}}}")
-        return _Place(link, f"{link}_origin")
+        return LinkPlace(link, f"{link}_origin")
     if kind not in _MOVING:
         raise ValueError(f"joint {written!r} is {kind}: {', '.join(_MOVING)}, floating and fixed are read")
     axis = _numbers(None if (found := joint.find("axis")) is None else found.get("xyz"), (1.0, 0.0, 0.0))
+    place = moved_place(model, LinkPlace(base, at), _MOVING[kind], axis, (name, link))
+    if kind != "planar":  # which has several coordinates
+        _add_laws(model, joint, name, kind)
+    return place
+
+
+def moved_place(model: RobotModel, base: LinkPlace, kind: str, axis: Array, names: tuple[str, str]) -> LinkPlace:
+    """Add a joint about or along an axis and return the place of its child, turned with it.
+
+    Parameters
+    ----------
+    model : RobotModel
+    base : LinkPlace
+        Of the joint on its parent.
+    kind : str
+        ``revolute``, ``prismatic`` or ``planar``.
+    axis : ndarray, shape (3,)
+        In the frame of the base, of any length.
+    names : tuple of str
+        Of the joint and its child.
+
+    Raises
+    ------
+    ValueError
+        The axis is zero.
+    """
+    name, link = names
     length = float(np.linalg.norm(axis))
     if not length > 0.0:
-        raise ValueError(f"the axis of joint {written!r} is zero")
+        raise ValueError(f"the axis of joint {name!r} is zero")
     axis = axis / length
     along = [k for k in range(3) if abs(axis[k]) == 1.0]
     turn = np.eye(3) if along else _onto(axis)
-    guide = _turned(model, base, turn, f"{link}_axis")
+    guide = turned_frame(model, base.frame, turn, f"{link}_axis")
     letter, sign = ("xyz"[along[0]], "-" if axis[along[0]] < 0.0 else "") if along else ("z", "")
     child = link if along else f"{link}_moved"
-    keys = [f"child: {child}", f"at: {at}", f"axis: {sign}{guide}.{letter}"]
+    keys = [f"child: {child}", f"at: {base.origin}", f"axis: {sign}{guide}.{letter}"]
     if guide != "N":
         keys.insert(0, f"parent: {guide}")
-    model.joints.append(f"{name}: {{{_MOVING[kind]}: {{{', '.join(keys)}}}}}")
-    if kind != "planar":  # which has several coordinates
-        _add_laws(model, joint, name, kind)
-    return _Place(child if along else _turned(model, child, turn.T, link), f"{child}_origin")
+    model.joints.append(f"{name}: {{{kind}: {{{', '.join(keys)}}}}}")
+    return LinkPlace(child if along else turned_frame(model, child, turn.T, link), f"{child}_origin")
 
 
 def _onto(axis: Array) -> Array:
@@ -249,7 +274,7 @@ def _onto(axis: Array) -> Array:
     return np.column_stack([across, np.cross(axis, across), axis])
 
 
-def _add_laws(model: _Model, joint: Element, name: str, kind: str) -> None:
+def _add_laws(model: RobotModel, joint: Element, name: str, kind: str) -> None:
     """Add stops, damping, friction and the coupling of a joint to another one."""
     unit, rate, effort = ("m", "N*s/m", "N") if kind == "prismatic" else ("rad", "N*m*s", "N*m")
     limit, dynamics, mimic = joint.find("limit"), joint.find("dynamics"), joint.find("mimic")
@@ -272,7 +297,7 @@ def _add_laws(model: _Model, joint: Element, name: str, kind: str) -> None:
         model.constraints.append(f"{name}_follows: {{position: {row}}}")
 
 
-def _add_body(model: _Model, place: _Place, link: Element, name: str) -> None:
+def _add_body(model: RobotModel, place: LinkPlace, link: Element, name: str) -> None:
     """Add the body of a link with a mass; one that is fixed to N does not move and has none."""
     inertial = link.find("inertial")
     mass = 0.0 if inertial is None else _number(inertial.find("mass"), "value", 0.0)
@@ -285,7 +310,7 @@ def _add_body(model: _Model, place: _Place, link: Element, name: str) -> None:
     center = place.origin
     if offset.any():
         center = f"{name}_center"
-        model.points.append(f"{center}: {{from: {place.origin}, at: {_vector(offset, place.frame)}}}")
+        model.points.append(f"{center}: {{from: {place.origin}, at: {vector_text(offset, place.frame)}}}")
     element = inertial.find("inertia") if inertial is not None else None
     entries = {pair: _number(element, f"i{pair}", 0.0) for pair in ("xx", "yy", "zz", "xy", "xz", "yz")}
     tensor = np.array([[entries["".join(sorted("xyz"[i] + "xyz"[j]))] for j in range(3)] for i in range(3)])
@@ -298,7 +323,7 @@ def _add_body(model: _Model, place: _Place, link: Element, name: str) -> None:
     model.bodies.append(f"{name}_body: {{{', '.join([*keys, *([f'inertia: {{{inertia}}}'] if inertia else [])])}}}")
 
 
-def _add_shape(model: _Model, place: _Place, collision: Element, name: str) -> None:
+def _add_shape(model: RobotModel, place: LinkPlace, collision: Element, name: str) -> None:
     """Add a sphere or a box of the collision geometry."""
     geometry = collision.find("geometry")
     solid = None if geometry is None else next(iter(geometry), None)
@@ -309,18 +334,18 @@ def _add_shape(model: _Model, place: _Place, collision: Element, name: str) -> N
     center = place.origin
     if offset.any():
         center = f"{name}_center"
-        model.points.append(f"{center}: {{from: {place.origin}, at: {_vector(offset, place.frame)}}}")
+        model.points.append(f"{center}: {{from: {place.origin}, at: {vector_text(offset, place.frame)}}}")
     if solid.tag == "sphere":
         size = f"radius: {_number(solid, 'radius', 0.0)!r} m"
         frame = place.frame
     else:
         lengths = ", ".join(f"{value!r} m" for value in _numbers(solid.get("size"), (0.0, 0.0, 0.0)).tolist())
-        size, frame = f"size: [{lengths}]", _turned(model, place.frame, matrix, f"{name}_frame")
+        size, frame = f"size: [{lengths}]", turned_frame(model, place.frame, matrix, f"{name}_frame")
     model.shapes.append(f"{name}: {{{solid.tag}: {{frame: {frame}, center: {center}, {size}}}}}")
 
 
-def _written(model: _Model, robot: str) -> str:
-    """Return the file."""
+def model_text(model: RobotModel, robot: str, gravity: str = "-9.81 m/s^2*N.z") -> str:
+    """Return the file; ``gravity`` is a vector."""
     dropped = ", ".join(f"{count} {word}" for word, count in sorted(model.dropped.items()))
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", robot).strip("_-")
     lines = [
@@ -332,5 +357,5 @@ def _written(model: _Model, robot: str) -> str:
         entries = getattr(model, section)
         if entries:
             lines += [f"{section}:", *(f"  {entry}" for entry in entries)]
-    loads = ["{gravity: -9.81 m/s^2*N.z}", *model.loads]
+    loads = [f"{{gravity: {gravity}}}", *model.loads]
     return "\n".join([*lines, "loads:", *(f"  - {load}" for load in loads), ""])
