@@ -322,7 +322,7 @@ class DrawingForm(KeyedMapping):
     what: ClassVar[str] = "a shape"
     hints: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("rectangle", "box", "mesh", "file"), "points make a `polygon`"),
-        **dict.fromkeys(("colour", "color"), "every body keeps one colour of its own"),
+        **dict.fromkeys(("colour", "color"), "every body keeps one colour"),
     }
     example: ClassVar[str] = "box: {circle: {radius: 3 cm}}"
 

@@ -245,7 +245,7 @@ class Key:
         In files, if not the attribute's.
     required : bool
     usual : str
-        The default in words, if it is no value of the key.
+        The default as text, if it is no value of the key.
     unit : Unit
         Of its expressions.
     scope : str or callable

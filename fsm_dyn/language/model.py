@@ -110,7 +110,7 @@ class Coordinate(NamedEntry):
     first: ClassVar[tuple[str, ...]] = ("unit", "meaning", "range")
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(range="limits bounds", meaning="label description"),
-        **dict.fromkeys(("start", "initial", "value"), "values of the start stand under `initial`"),
+        **dict.fromkeys(("start", "initial", "value"), "give it under `initial`"),
     }
 
     unit: str = key(UNIT, "an SI unit", "", example="m")

@@ -114,7 +114,7 @@ def origins_from_centers(
 ) -> dict[str, Point]:
     """Return the origins of free children, whose coordinates become those of the mass centres of their bodies.
 
-    The origin lies back from the place that the coordinates give by the body's constant offset, so that the offset
+    The origin lies back from the location that the coordinates give by the body's constant offset, so that the offset
     cancels in the velocity of the centre: the mass matrix is one of masses and inertias.  A child with no body of its
     frame, or with several, keeps its coordinates.
 
@@ -127,7 +127,7 @@ def origins_from_centers(
     made : Mapping[str, Point]
         Points of the joints.
     moving : Collection[str]
-        Names that are not constant, besides coordinates of joints.
+        Names that are not constant, in addition to coordinates of joints.
 
     Raises
     ------

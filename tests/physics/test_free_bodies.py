@@ -55,7 +55,7 @@ def test_a_pair_of_free_bodies_keeps_momentum_and_energy():
         np.testing.assert_allclose(column, column[0], rtol=0, atol=1e-8 * max(1.0, abs(column[0])))
 
 
-def test_a_free_joint_is_what_joint_coordinates_absolute_makes():
+def test_a_free_joint_has_the_motion_of_absolute_coordinates():
     """Of a free joint no row remains; the angles of the second body turn into Euler parameters."""
     mechanism = load(text=PAIR.replace("joints:", "joint_coordinates: absolute\njoints:").split("initial:")[0])
     assert not mechanism.constraints

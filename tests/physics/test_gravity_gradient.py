@@ -67,7 +67,7 @@ ONE = (
 
 
 def test_the_torque_is_that_of_the_attractions_of_its_parts():
-    """Four masses in space, each drawn by Newton's law, turn a body as the torque does, but for (l/R)^2."""
+    """Four masses in space, each drawn by Newton's law, turn a body as the torque does, except for terms in l/R."""
     several, one = (fsm_dyn.compile(load(text=text)) for text in (PARTS + MASSES, ONE))
     random = np.random.default_rng(1)
     for _ in range(5):
@@ -87,6 +87,6 @@ def test_the_torque_is_that_of_the_attractions_of_its_parts():
         ("on: dumbbell", "on: dumbell", "did you mean 'dumbbell'"),
     ],
 )
-def test_what_is_missing_is_said_with_its_place(old, new, told):
+def test_errors_name_the_missing_value_and_its_line(old, new, told):
     with pytest.raises(ModelError, match=told):
         load(text=SATELLITE.replace(old, new))
