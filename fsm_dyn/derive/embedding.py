@@ -302,9 +302,12 @@ class ActiveSet:
         """The active set of a vector of contact state codes; constraints are always active."""
         rows = [i for i, row in enumerate(system.rows) if row.role in ("velocity", "position")]
         sliding, slipping, under, pressed = [], [], [], []
-        for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
+        for index, code in enumerate(states):
+            if not code:
+                continue
+            contact = system.contacts[index]
             if contact.contact_law.compliant:
-                pressed += [index] if code else []
+                pressed.append(index)
                 rows += contact.tangent_rows if code == 1 else ()
                 slipping += [index] if code == 2 else []
             elif code == 1:

@@ -284,16 +284,21 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
     for index, code in enumerate(states):
         known = system.guard_lists.get((index, code))
         if known is None:
-            known = system.guard_lists[index, code] = _guards_of_contact(system, index, code)
-        found += [
-            guard
-            for guard in known
-            if guard.quantity is not GuardQuantity.LARGEST_GAP
-            or _has_common_guard(system.of_one_corner(index), index, states)
-        ]
+            known = system.guard_lists[index, code] = _listed_guards(system, index, code)
+        guards, own, corner = known
+        found += guards if corner is None or _has_common_guard(corner, index, states) else own
     for index in leaving:
         found += _conditions(system, index)
     return tuple(found)
+
+
+def _listed_guards(
+    system: UnconstrainedSystem, index: int, code: int
+) -> tuple[tuple[Guard, ...], tuple[Guard, ...], list[int] | None]:
+    """The guards of a contact in a state, those of it alone, and the contacts of its corner if they share a guard."""
+    guards = _guards_of_contact(system, index, code)
+    own = tuple(guard for guard in guards if guard.quantity is not GuardQuantity.LARGEST_GAP)
+    return guards, own, system.of_one_corner(index) if len(own) < len(guards) else None
 
 
 def _guards_of_contact(system: UnconstrainedSystem, index: int, code: int) -> tuple[Guard, ...]:

@@ -62,9 +62,9 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
         return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)
     if not contacts:
         return ModeName("motion", ())
-    sticking = [
+    named = extras or [
         f"{contact.name}_{contact.states[code]}"
         for contact, code in zip(contacts, states, strict=True)
         if contact.contact_law.friction_only
     ]  # all_free: without any sticking contact
-    return ModeName("+".join(extras or sticking) or "all_free", tuple(states))
+    return ModeName("+".join(named) or "all_free", tuple(states))

@@ -252,7 +252,9 @@ class Executable:
         ]
         self._fixed = self._tables_of_the_model()
         self._columns: dict[int, ModeColumns] = {}  # by the identity of the programs, which they keep
-        self._guard_rows: dict[int, tuple[Guard, tuple[float, ...]]] = {}  # by the identity of the guard
+        self._guard_rows = tb.GuardNumbers(self._guard_row)
+        self._gated = [i for i, contact in enumerate(automaton.contacts) if contact.gated]
+        self._closes_loops = any(row.role == "position" for row in automaton.rows)
         self._numbers: dict[tuple[int, ...], int] = {}  # the first chart with these contact states
         self._numbered = 0  # charts among them
         self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
@@ -356,9 +358,11 @@ class Executable:
 
     def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
         """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
-        codes = tuple(int(code) for code in states)
+        codes: tuple[int, ...] = tuple(states.tolist())
+        if not self.automaton.mechanism.only_listed:
+            return codes
         name = self.automaton.name_of(codes)
-        if self.automaton.mechanism.only_listed and not name.pattern:
+        if not name.pattern:
             raise RunError(
                 f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
                 "\n  remedy: name this combination under modes, or drop only_listed"
@@ -409,7 +413,7 @@ class Executable:
     def _columns_of(self, programs: RunnableMode) -> ModeColumns:
         known = self._columns.get(id(programs))
         if known is None:
-            rows = np.array([self._guard_row(guard) for guard in programs.guards], np.float64).reshape(-1, 4)
+            rows = self._guard_rows.of(programs.guards).reshape(-1, 4)
             known = self._columns[id(programs)] = ModeColumns(
                 programs,
                 rows[:, :2].T.astype(np.int64),
@@ -422,12 +426,8 @@ class Executable:
         return known
 
     def _guard_row(self, guard: Guard) -> tuple[float, ...]:
-        """Return event, subject, direction and unit; modes embedded online have the same guards as each other."""
-        known = self._guard_rows.get(id(guard))
-        if known is None:
-            row = (float(guard.event), float(guard.subject), guard.direction, float(self.numerics.guards([guard])[0]))
-            known = self._guard_rows[id(guard)] = guard, row
-        return known[1]
+        """Return event, subject, direction and unit."""
+        return float(guard.event), float(guard.subject), guard.direction, float(self.numerics.guards([guard])[0])
 
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
@@ -536,17 +536,20 @@ class Executable:
 
     def _find_flags(self, programs: RunnableMode) -> int:
         automaton = self.automaton
-        flags = ModeFlag.PROJECTS | ModeFlag.RANKS if any(row.role == "position" for row in automaton.rows) else 0
+        flags = ModeFlag.PROJECTS | ModeFlag.RANKS if self._closes_loops else 0
         if programs.indeterminate:
             flags |= ModeFlag.REPEATS
-        for contact, code in zip(automaton.contacts, programs.states, strict=True):
-            held = code and not contact.contact_law.compliant
+        if any(not programs.states[index] for index in self._gated):
+            flags |= ModeFlag.WATCHES_GATES
+        for index, code in enumerate(programs.states):
+            if not code:
+                continue
+            contact = automaton.contacts[index]
+            held = not contact.contact_law.compliant
             if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
                 flags |= ModeFlag.PROJECTS
             if contact.in_space and code == ContactState.SLIDING:
                 flags |= ModeFlag.TURNS
-            if contact.gated and not code:
-                flags |= ModeFlag.WATCHES_GATES
         return flags
 
     def _contact_flags(self, index: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -110,6 +111,7 @@ class Contexts:
         self.tables, self.kernels = tables, kernels
         self._shared = {name: getattr(tables, name) for name in _SHARED} | {"programs": kernels.addresses}
         self._plans: dict[int, _Plan] = {}
+        self._guards = tb.GuardNumbers(lambda guard: (int(guard.quantity), guard.subject, guard.sign))
         self.use(tables)
 
     def use(self, tables: Tables) -> None:
@@ -127,9 +129,10 @@ class Contexts:
         first = 8 * plan.places["states"].start
         block.view(np.int8)[first : first + len(states)] = states
         if guards:
-            block[plan.places["guard_quantity"]] = [guard.quantity for guard in guards]
-            block[plan.places["guard_subject"]] = [guard.subject for guard in guards]
-            floats[plan.places["guard_sign"]] = [guard.sign for guard in guards]
+            columns = self._guards.of(guards).T
+            block[plan.places["guard_quantity"]] = columns[0]
+            block[plan.places["guard_subject"]] = columns[1]
+            floats[plan.places["guard_sign"]] = columns[2]
         units, row_units, limits = (floats[plan.places[name]] for name in ("state_unit", "row_unit", "limits"))
         units[:], row_units[:], limits[:] = self._units, self._row_units, self._limits
         chart = block[plan.places["chart"]]
@@ -384,15 +387,14 @@ class OnlineEnclosure:
 
     code: EnclosureCode
     values: dict[tuple[GuardQuantity, int, float], int]
-    known: dict[int, tuple[Guard, int]] = field(default_factory=dict)  # outputs by the identity of the guard
 
     def outputs(self, guards: Sequence[Guard]) -> NDArray[np.int64]:
         """Return the values of a mode's guards: numbers below -1 are codes of quantities of forces."""
-        known = self.known
-        for guard in guards:
-            if id(guard) not in known:
-                known[id(guard)] = guard, self._output(guard)
-        return np.array([known[id(guard)][1] for guard in guards], np.int64)
+        return self._known.of(guards).reshape(-1).astype(np.int64)
+
+    @cached_property
+    def _known(self) -> tb.GuardNumbers:
+        return tb.GuardNumbers(lambda guard: (self._output(guard),))
 
     def _output(self, guard: Guard) -> int:
         if guard.quantity in _FORCES:

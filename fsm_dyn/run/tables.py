@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -53,6 +53,40 @@ def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDAr
     return begin, np.nonzero(entries)[1].astype(np.int64)
 
 
+class GuardNumbers:
+    """Numbers of guards, found once for each: modes embedded online have the same guards as each other.
+
+    Parameters
+    ----------
+    row : callable
+        Returns the numbers of a guard.
+    """
+
+    def __init__(self, row: Callable[[Guard], tuple[float, ...]]) -> None:
+        self._row = row
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all guards."""
+        self._places: dict[int, int] = {}  # by the identity of the guard
+        self._guards: list[Guard] = []  # kept, as an identity lasts as long as its object
+        self._table: NDArray[np.float64] | None = None
+
+    def of(self, guards: Sequence[Guard]) -> NDArray[np.float64]:
+        """Return the numbers of guards, shape (n, numbers of one)."""
+        places = [self._places.get(id(guard), -1) for guard in guards]
+        new = [at for at, place in enumerate(places) if place < 0]
+        for at in new:
+            places[at] = self._places.setdefault(id(guards[at]), len(self._guards))
+            if places[at] == len(self._guards):
+                self._guards.append(guards[at])
+        if new:
+            known = 0 if self._table is None else len(self._table)
+            rows = np.array([self._row(guard) for guard in self._guards[known:]], np.float64)
+            self._table = rows if self._table is None else np.concatenate([self._table, rows])
+        return np.zeros((0, 0)) if self._table is None else self._table[places]
+
+
 # -- Tables of the enclosures of guards, for proofs of the runtime on missed events --------------------------
 
 _ABSENT = -1
@@ -101,8 +135,10 @@ def guard_enclosures(
         constants += len(code.numbers)
         kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
         kept += 2 + 2 * code.moving + 2 * code.terms if code.terms else 0
-    absent = [np.full(count, _ABSENT, np.int64) for count in counts]
-    outputs = [none if code is None else code.outputs for code, none in zip(codes, absent, strict=True)]
+    outputs = [
+        np.full(count, _ABSENT, np.int64) if code is None else code.outputs
+        for code, count in zip(codes, counts, strict=True)
+    ]
     return GuardEnclosures(
         np.concatenate(words),
         np.concatenate(numbers),
