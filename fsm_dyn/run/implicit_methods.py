@@ -713,11 +713,9 @@ def run_stiff(
     progress: Callable[[float], None] | None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
+    renewed: bool = False,
 ) -> RunArrays:
     """Run a new loop by ``radau`` or ``bdf``; see :func:`fsm_dyn.run.loop.run_automaton`.
-
-    ``method_packed`` is the adaptive explicit method for which ``loop`` has workspace; it advances to the end of a
-    Zeno sequence.
 
     Parameters
     ----------
@@ -728,7 +726,7 @@ def run_stiff(
     method : str
         ``radau`` or ``bdf``.
     method_packed : Packed
-        The data of the method.
+        The adaptive explicit method for which `loop` has workspace; it advances to the end of a Zeno sequence.
     drive : InputSignals
         The input signals.
     mode_source : ModeProvider
@@ -741,6 +739,8 @@ def run_stiff(
         Saves states of the run.
     resumed : tuple[SavedState, FirstRow], optional
         The state from which the run continues, and its first row.
+    renewed : bool
+        Whether another method made that state: the solver begins anew.
 
     Returns
     -------
@@ -750,7 +750,7 @@ def run_stiff(
     options[0].counts[OptionCounts.CHUNK] = 1
     options[0].counts[OptionCounts.BEFORE_END] = 0
     if resumed is not None and saver is not None:
-        _restore(stiff, resumed, saver, mode_source)
+        _restore(stiff, resumed, saver, mode_source, renewed)
     end_window(options[0], stiff.drive, stiff.until)
     while True:
         try:
@@ -779,7 +779,7 @@ def run_stiff(
 
 
 def _restore(
-    stiff: _Stiff, resumed: tuple[SavedState, FirstRow], saver: Saver, mode_source: ModeProvider | None
+    stiff: _Stiff, resumed: tuple[SavedState, FirstRow], saver: Saver, mode_source: ModeProvider | None, renewed: bool
 ) -> None:
     """Give a new run a saved state; the solver made there spoils the inputs of the context."""
     loop = stiff.loop
@@ -788,8 +788,10 @@ def _restore(
         stiff.pack()
         return stiff.advances
 
-    restore(loop, handle, *resumed, saver, mode_source)
+    restore(loop, handle, *resumed, saver, mode_source, renewed)
     stiff.options.counts[OptionCounts.MAX_STEPS] += loop.state.counters[Counters.STEPS]
+    if renewed:
+        return
     context = loop.state.c.copy()
     solver = resumed[0].solver
     if solver is None:

@@ -85,6 +85,7 @@ def run_automaton(
     workspace: Workspace | None = None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
+    saved_by: str = "",
 ) -> RunArrays:
     """Run an automaton from ``t0`` (s) to the end in the options; return the record, whatever the outcome.
 
@@ -111,6 +112,8 @@ def run_automaton(
     saver, resumed
         Saves the state to continue from; the saved state and the row recorded last, with which the recording begins:
         ``max_steps`` are further ones then, and the values at ``t0`` are overwritten.
+    saved_by : str
+        The method that made the saved state, if it is another one or had another step.
 
     Raises
     ------
@@ -126,7 +129,8 @@ def run_automaton(
         drive = assemble_inputs([f"w{i}" for i in range(sizes[Sizes.N_W])], sizes[Sizes.N_P])
     drive = drive.at(t0 if resumed is None else float(resumed[1].values[0]))
     method = tableau("dopri5" if options.method in STIFF_METHODS else options.method)
-    stages = int(method[0].counts[MethodCounts.STAGES])
+    before = tableau("dopri5" if saved_by in STIFF_METHODS else saved_by) if saved_by else method
+    stages = max(int(item[0].counts[MethodCounts.STAGES]) for item in (method, before))
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
     steps = set_options(loop, options, _FIRST_CHUNK, max_instant, saver is not None, mask)
     if options.method in STIFF_METHODS:
@@ -134,9 +138,12 @@ def run_automaton(
         from fsm_dyn.run.implicit_methods import run_stiff
 
         return run_stiff(
-            loop, steps, options.method, method[1], drive, mode_source, jacobians, options.progress, saver, resumed
+            loop, steps, options.method, method[1], drive, mode_source, jacobians, options.progress, saver, resumed,
+            renewed=bool(saved_by),
         )  # fmt: skip
-    return _run_windows(loop, steps, method[1], drive, mode_source, options, saver, resumed)
+    return _run_windows(
+        loop, steps, method[1], drive, mode_source, options, saver, resumed, before[1] if saved_by else None
+    )
 
 
 def _run_windows(
@@ -148,6 +155,7 @@ def _run_windows(
     options: RunOptions,
     saver: Saver | None,
     resumed: tuple[SavedState, FirstRow] | None,
+    before: Packed | None = None,
 ) -> RunArrays:
     """Run a new loop, over one window of the switches of its inputs after the other."""
     counts, until = steps[0].counts, _end(options)
@@ -155,8 +163,12 @@ def _run_windows(
     def handle() -> RunStructure:
         return loop.run(signals.packed, method, steps[1])
 
-    if resumed is not None and saver is not None:
+    if resumed is not None and saver is not None and before is not None:
+        # the state is that of the method that saved it; its step lengths are not those of the present one
+        restore(loop, lambda: loop.run(signals.packed, before, steps[1]), *resumed, saver, mode_source, renewed=True)
+    elif resumed is not None and saver is not None:
         restore(loop, handle, *resumed, saver, mode_source)
+    if resumed is not None and saver is not None:
         counts[OptionCounts.MAX_STEPS] += steps_tried(loop)
     while True:
         last = end_window(steps[0], signals, until)

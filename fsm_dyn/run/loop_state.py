@@ -558,6 +558,7 @@ def restore(
     first: FirstRow,
     saver: Saver,
     modes: ModeProvider | None,
+    renewed: bool = False,
 ) -> None:
     """Give a new loop a saved state, and the row recorded last.
 
@@ -570,6 +571,8 @@ def restore(
         The saved words, and their model and settings.
     modes : ModeProvider, optional
         Asked for modes of the saved state missing in the tables.
+    renewed : bool
+        Whether steps begin anew: no length is chosen, and the grid of fixed steps starts here.
 
     Raises
     ------
@@ -581,6 +584,11 @@ def restore(
         if result != Restored.LACKS_MODE or provide_requested(loop, Status.NEED_MODE, modes) is not None:
             break
     check(result)
+    if renewed:
+        clock = loop.state.clock
+        clock[[Clock.STEP, Clock.ERROR, Clock.PUT_OFF]] = 0.0
+        clock[Clock.BEGIN] = clock[Clock.TIME]
+        loop.state.counters[Counters.GRID] = 0
     loop.charted = saved.charted
     loop.buffers.rows[0] = first.values
     loop.buffers.modes[0] = first.mode

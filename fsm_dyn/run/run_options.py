@@ -236,6 +236,48 @@ def stored_type() -> type[Any]:
     return msgspec.defstruct("StoredOptions", declared, frozen=True, rename={"scenario": "drive"})
 
 
+_OF_INTEGRATION: Final = ("method", "step", "max_step", "rtol", "atol")
+_OF_CALLS: Final = ("until", "max_steps", "on_failure", "progress")
+
+
+def continued(options: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
+    """Return the options of a run's continuation; a method without fixed steps takes no step over from the run.
+
+    Raises
+    ------
+    InputError
+        An option cannot be changed.
+    """
+    for name in changes:
+        if name not in (*_OF_INTEGRATION, *_OF_CALLS):
+            raise InputError(
+                f"a run is continued with its own '{name}'", found=name, allowed=", ".join(_OF_INTEGRATION),
+                remedy=did_you_mean(name, _OF_INTEGRATION) or "start a new run",
+            )  # fmt: skip
+    given = dict(changes)
+    if "method" in given and "step" not in given and not _has_fixed_steps(given["method"]):
+        given["step"] = None
+    return dataclasses.replace(options, **given)
+
+
+def check_change(before: str, method: str) -> None:
+    """Refuse a continuation by a method that cannot begin at the state of the one before.
+
+    Raises
+    ------
+    InputError
+        One of them is time stepping, or a stiff method follows fixed steps.
+    """
+    from fsm_dyn.run.integrators import STIFF_METHODS  # with NumPy
+
+    stepping = before != method and TIME_STEPPING in (before, method)
+    if stepping or (method in STIFF_METHODS and _has_fixed_steps(before)):
+        raise InputError(
+            f"a run by {before} is not continued by {method}", found=method,
+            remedy=f"continue it by {before}" if stepping else f"continue it by dopri5, and from there by {method}",
+        )  # fmt: skip
+
+
 def all_methods() -> tuple[str, ...]:
     """Return the names of all methods, those added to ``METHODS`` among them."""
     from fsm_dyn.run.integrators import METHODS, STIFF_METHODS  # with NumPy
@@ -277,11 +319,17 @@ def _check_formulation(formulation: str, strategy: str, derive_after: Allowance)
         )  # fmt: skip
 
 
+def _has_fixed_steps(method: str) -> bool:
+    from fsm_dyn.run.integrators import METHODS  # with NumPy
+
+    return (method in METHODS and not METHODS[method].adaptive) or method == TIME_STEPPING
+
+
 def _method_with(method: str, step: float) -> str:
     """Return the method of a run with fixed steps of this length (s)."""
     from fsm_dyn.run.integrators import METHODS  # with NumPy
 
-    if (method in METHODS and not METHODS[method].adaptive) or method == TIME_STEPPING:
+    if _has_fixed_steps(method):
         return method
     if method == "dopri5":
         return "rk4"

@@ -31,7 +31,7 @@ from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays, Saver, Workspace, order_of, renumbered
 from fsm_dyn.run.moreau_jean import run_moreau_jean
 from fsm_dyn.run.record import RunModel, RunRecord, joined, record_of, run_model, with_parameters
-from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, takes_options
+from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, check_change, continued, takes_options
 from fsm_dyn.run.run_setup import RunArguments, RunSetups, inputs_key
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import RecordColumn
@@ -53,6 +53,7 @@ class Before:
     continuation: Continuation
     whole: bool
     numbers: list[int] = field(default_factory=list)  # of its modes in the machine, by mode index
+    saved_by: str = ""  # the method of the run, where the continuation has another method or step
 
     @property
     def row(self) -> int:
@@ -238,6 +239,11 @@ class Simulator(RunSetups):
     def resume(self, run: RunArguments, before: Before, options: RunOptions) -> Trajectory:
         """Continue a run with options; result and errors are those of ``Trajectory.resume``."""
         check_continuation(before.continuation, run.digest, run_version())
+        if (options.method, options.step) != (run.options.method, run.options.step):
+            check_change(run.options.method, options.method)
+            before.saved_by = run.options.method
+        if options.stored() != run.options.stored():
+            run = RunArguments(run.graph, options, run.numbers, run.vector, run.inputs)
         until = options.until or 0.0
         with self._alone:
             drive = self.input_signals(run.numbers, inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
@@ -356,6 +362,7 @@ class Simulator(RunSetups):
         return run_automaton(
             executable.tables, x, context, number, 0.0, options.resolved(executable.numerics), drive=drive,
             mode_source=executable, workspace=self.workspace, saver=saver, resumed=resumed,
+            saved_by=start.saved_by if isinstance(start, Before) else "",
         )  # fmt: skip
 
     def _trajectory(
@@ -424,7 +431,7 @@ class Resume:
     def __call__(self, before: Trajectory, whole: bool, **options: Any) -> Trajectory:
         """Run on from a trajectory, with these options in the place of its own."""
         begin = Before(before, self.continuation, whole)
-        return simulator_of(self.run.graph).resume(self.run, begin, replace(self.run.options, **options))
+        return simulator_of(self.run.graph).resume(self.run, begin, continued(self.run.options, options))
 
     def stored(self) -> StoredContinuation:
         """Return the data of a saved run."""

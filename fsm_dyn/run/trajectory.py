@@ -273,12 +273,13 @@ class Trajectory:
         max_steps: int = MOST_STEPS,
         on_failure: str = "raise",
         progress: Callable[[float], None] | None = None,
+        **integration: Any,
     ) -> Trajectory:
         """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
 
         It continues from a state saved before the end time affected the run, with rows and transitions equal, to the
         last bit, to those of one run to the later end.  A run interrupted, or ended by ``max_steps``, can be
-        continued too; one failed, or stopped by a transition, cannot.
+        continued too; one failed, or stopped by a transition, cannot.  Another method or step begins at the same state.
 
         Parameters
         ----------
@@ -290,6 +291,8 @@ class Trajectory:
             Bound on the number of further steps.
         on_failure, progress
             As for :func:`fsm_dyn.simulate`.
+        **integration
+            ``method``, ``step``, ``max_step``, ``rtol`` and ``atol`` of the continuation, by default those of the run.
 
         Returns
         -------
@@ -309,7 +312,9 @@ class Trajectory:
             raise InputError(
                 "a run is continued to a later end", found=f"until = {until:g} s", allowed=f"from {self.t[-1]:g} s on"
             )
-        return self._resume(self, whole, until=until, max_steps=max_steps, on_failure=on_failure, progress=progress)
+        return self._resume(
+            self, whole, until=until, max_steps=max_steps, on_failure=on_failure, progress=progress, **integration
+        )
 
     def explain(self, time: float) -> Explanation:
         """Return the cause of the mode at a time, its contact forces and its guards.

@@ -55,6 +55,50 @@ def test_a_continued_run_is_the_one_that_was_not_interrupted(model, method, tmp_
     assert compare(model, 0.3 * until if method == "bdf" else until, method, tmp_path) or method == "moreau_jean"
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "longest"),
+    [
+        ({}, {"method": "rk4", "step": 2e-3}, 2e-3),
+        ({}, {"step": "1 ms"}, 1e-3),
+        ({}, {"max_step": 0.01}, 0.01),
+        ({}, {"method": "radau"}, 1.0),
+        ({"method": "radau"}, {"method": "bdf", "rtol": 1e-8}, 1.0),
+        ({"method": "bdf"}, {"method": "dopri5"}, 1.0),
+        ({"step": 2e-3}, {"step": 1e-3}, 1e-3),
+        ({"step": 2e-3}, {"method": "dopri5"}, 1.0),
+    ],
+)
+def test_a_run_goes_on_by_another_method_or_step(first, then, longest, tmp_path):
+    """Modes and the end are those of an accurate run by one method; a file of the run has its last settings."""
+    graph = fsm_dyn.compile("bouncing_ball")
+    until = 1.2
+    reference = fsm_dyn.simulate(graph, until, rtol=1e-12, atol=1e-14)
+    begun = fsm_dyn.simulate(graph, 0.6, **first)
+    run = begun.resume(until, **then)
+    assert run.t[-1] == until
+    assert np.all(np.diff(run.t) >= 0.0)
+    assert np.diff(run.t[run.t > 0.6 + 2e-3]).max() <= longest * (1.0 + 1e-9)
+    assert [item.target for item in run.transitions] == [item.target for item in reference.transitions]
+    np.testing.assert_allclose(run.q[-1], reference.q[-1], rtol=0, atol=1e-7)
+    opened = fsm_dyn.open_run(run.save(tmp_path / "run.run.json"))  # its settings are the last ones
+    assert differences(run.resume(until + 0.1), opened.resume(until + 0.1)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "told"),
+    [
+        ({}, {"method": "moreau_jean", "step": 1e-3}, "a run by dopri5 is not continued by moreau_jean"),
+        ({"step": 1e-3}, {"method": "radau"}, "continue it by dopri5, and from there by radau"),
+        ({}, {"methd": "rk4"}, "did you mean 'method'"),
+        ({}, {"strategy": "online"}, "a run is continued with its own 'strategy'"),
+    ],
+)
+def test_changes_of_a_continued_run_that_are_refused(first, then, told):
+    run = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), 0.2, **first)
+    with pytest.raises(InputError, match=told):
+        run.resume(0.4, **then)
+
+
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*contact problems were not solved")
 @pytest.mark.timeout(3600)
