@@ -378,6 +378,7 @@ def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Pla
 #: Quantities of guards on forces; they are solved for from the terms of the unconstrained system, in this order.
 _FORCES = (GuardQuantity.NORMAL_FORCE, GuardQuantity.FRICTION_LIMIT, GuardQuantity.FRICTION_CIRCLE,
            GuardQuantity.HOLDING_LIMIT)  # fmt: skip
+# Behind these terms follow the parts of the unit slip of contacts in space.
 _TERMS = ("A", "M", "f", "gamma", "elastic", "kinetic", "static")
 
 
@@ -432,7 +433,11 @@ def _terms(system: UnconstrainedSystem) -> dict[str, NDArray[np.object_]]:
     nodes = {name: np.asarray(system.nodes[name], dtype=object) for name in _TERMS if name in system.nodes}
     none = np.full(len(system.contacts), zero, dtype=object)
     A, M, f = nodes["A"][:, :n], nodes["M"][:n, :n], nodes["f"][:n]
-    return {"A": A, "M": M, "f": f} | {name: nodes.get(name, none) for name in _TERMS[3:]}
+    directions = np.full((2, len(system.contacts)), zero, dtype=object)
+    for k, contact in enumerate(system.contacts):
+        if contact.in_space:
+            directions[:, k] = [part for _, part in system.slip_directions(k)]
+    return {"A": A, "M": M, "f": f} | {name: nodes.get(name, none) for name in _TERMS[3:]} | {"slip": directions}
 
 
 # -- Programs of the unconstrained terms, cut into three for online embedding ---------------------

@@ -264,7 +264,7 @@ static struct fsm_jet jet_of_norm(const struct fsm_jet *const *parts, int64_t co
     return (struct fsm_jet){v, rate, {-turn, most * (1.0 + WIDEN_MORE)}};
 }
 
-static struct fsm_jet jet_of_absolute(const struct fsm_jet *x)
+FSM_LOCAL struct fsm_jet fsm_jet_absolute(const struct fsm_jet *x)
 {
     if (x->value.low >= 0.0) {
         return *x;
@@ -527,7 +527,7 @@ static struct fsm_jet jet_of(enum fsm_enclosed_operation op, const struct fsm_je
     case FSM_OP_TANH:
         return jet_of_hyperbolic(op, x);
     case FSM_OP_ABS:
-        return jet_of_absolute(x);
+        return fsm_jet_absolute(x);
     case FSM_OP_SIGN:
         return step_jet(sign_of(x->value.low), sign_of(x->value.high));
     case FSM_OP_FLOOR:
@@ -652,7 +652,7 @@ FSM_LOCAL void fsm_enclose_any(const struct fsm_enclosure *p, int64_t begin, int
 }
 
 /* Narrow a jet by that of the middle: a value or a rate differs from it by no more than its own rate does times `reach`. */
-static inline void narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
+FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
 {
     double rate = reach * magnitude(jet->second), value;
     if (rate < FSM_INFINITY) {
@@ -738,7 +738,7 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
             run_instruction(code[i], jets, out);
             run_instruction(code[i], middle, out_middle);
         }
-        narrow(out, out_middle, reach);
+        fsm_narrow(out, out_middle, reach);
     }
 }
 
@@ -770,11 +770,6 @@ FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *n
     }
 }
 
-FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
-{
-    narrow(jet, middle, reach);
-}
-
 FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm_interval x, struct fsm_interval y)
 {
     return i_sub(a, i_mul(x, y));
@@ -794,7 +789,9 @@ FSM_LOCAL struct fsm_jet fsm_jet_sum(const struct fsm_jet *x, const struct fsm_j
                             i_add(x->second, i_scale(sign, y->second))};
 }
 
-FSM_LOCAL struct fsm_jet fsm_jet_absolute(const struct fsm_jet *x)
+/* The root of x^2 + y^2. */
+FSM_LOCAL struct fsm_jet fsm_jet_norm(const struct fsm_jet *x, const struct fsm_jet *y)
 {
-    return jet_of_absolute(x);
+    const struct fsm_jet *parts[2] = {x, y};
+    return jet_of_norm(parts, 2);
 }

@@ -14,6 +14,11 @@ struct fsm_jet {
     struct fsm_interval value, rate, second;
 };
 
+/* A part of a step of length h (s), from the fraction a to the fraction b. */
+struct fsm_part {
+    double a, b, h;
+};
+
 #define FSM_JET_NUMBERS  6  // bounds of a value, of its rate and of its second rate
 #define FSM_OPERAND_BITS 18 // of an operand in an instruction, after eight of the operation
 
@@ -91,5 +96,6 @@ FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm
 FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y);
 FSM_LOCAL struct fsm_jet fsm_jet_sum(const struct fsm_jet *x, const struct fsm_jet *y, double sign);
 FSM_LOCAL struct fsm_jet fsm_jet_absolute(const struct fsm_jet *x);
+FSM_LOCAL struct fsm_jet fsm_jet_norm(const struct fsm_jet *x, const struct fsm_jet *y);
 
 #endif

@@ -7,28 +7,37 @@
    with the rows A of the mode and their forces G, sliding contacts pushing off their normals.  With any approximate inverse
    Y, E = I - Y K, an approximate solution z and its residual d, the solution differs from z by no more than e / (1 - rho),
    e = |Y| |d|, where |E| e <= rho e and rho < 1.  Rates solve the same equations: K z' = b' - K' z, K z'' = b'' - 2 K' z' -
-   K'' z.  Where rho is not below 1, as for redundant rows, there are no bounds.
+   K'' z.  Where rho is not below 1 there are no bounds.
+
+   Of redundant rows the mode chooses the forces with the widest margin of all laws.  Any other choice that keeps the laws
+   proves that the widest margin is above zero; here the forces on rows that others imply go on straight lines through those
+   chosen at the start, the middle and the end of the step, and the laws at these three instants are the guards.
 
    R. E. Moore, R. B. Kearfott, M. J. Cloud, Introduction to Interval Analysis, SIAM 2009, chapter 7. */
 
 #include "online_mode.h"
 #include "stepping.h"
 
-#define FSM_TERMS_WIDE   8.0 // times what a region extends, by which the one for bounds of terms does
-#define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen anew
+#define FSM_TERMS_PASSES 3    // solutions after which the direction of a bearing's load is known well enough
+#define FSM_TERMS_LEFT   1e-9 // of a row that others do not imply
 
 static const struct fsm_jet UNBOUNDED = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}, {-INFINITY, INFINITY}};
 static const struct fsm_jet NOTHING = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
 
-/* The equations of a mode over one piece; `rows` and `slides` (n - n_u,): rows held, and contacts that slide on them or -1. */
+/* The equations of a mode over one piece; `rows` and `slides` (n - n_u + implied,): rows held, and contacts that slide on
+   them or -1; the last ones are implied by others. */
 struct balance {
+    const struct fsm_run *run;
     const struct fsm_tables *tables;
+    const int64_t *codes;        // of the guards
+    const struct fsm_part *part; // of the step; NULL: a region
     const int8_t *states;
     const double *sigma;
-    const int64_t *terms; // numbers of the values of A, M, f, gamma, elastic, kinetic and static, one after the other
+    const int64_t *terms; // numbers of the values of the terms, one after the other (run/online.py)
     const struct fsm_jet *values;
     int64_t *rows, *slides;
-    int64_t n;
+    int64_t n, implied, bearings;
+    struct fsm_interval *toward; // (2 n_contacts,): direction of the loads of bearings that slide
     struct fsm_jet *matrix;  // (n, n): K
     double *middle, *radius; // (n, n): of its values
     double *inverse, *rest;  // (n, n): Y, bounds of |E|
@@ -58,14 +67,53 @@ static const struct fsm_jet *of_contact(const struct balance *b, int64_t part, i
     return term_at(b, place_of_loads(s) + s->n_u + s->n_rows + part * s->n_contacts + k);
 }
 
-enum { ELASTIC, KINETIC, STATIC };
+enum { ELASTIC, KINETIC, STATIC, FIRST_PART, SECOND_PART }; // the last two: of the unit slip in space
 
-/* The friction of a sliding contact per unit of normal force, along its tangent row. */
-static struct fsm_jet friction_ratio(const struct balance *b, int64_t k)
+static bool is_in_space(const struct balance *b, int64_t k)
 {
+    return (b->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0;
+}
+
+/* Whether a contact is a bearing that slides: its friction follows the forces on its load rows. */
+static bool slides_by_load(const struct balance *b, int64_t k)
+{
+    return (b->tables->contact_flags.at[k] & FSM_FLAG_LOADED) != 0 && b->states[k] >= FSM_CONTACT_SLIDING;
+}
+
+/* Take the friction of a sliding contact per unit of its load from a force along speed `i`. */
+static void take_friction(const struct balance *b, int64_t k, int64_t i, const struct fsm_jet *load, struct fsm_jet *force)
+{
+    int64_t tangent = AT(b->tables->contact_rows, k, 1), count = is_in_space(b, k) ? 2 : 1;
     double way = b->states[k] == FSM_CONTACT_SLIDING_UNDER ? -b->sigma[k] : b->sigma[k];
     struct fsm_jet sign = {{way, way}, {0.0, 0.0}, {0.0, 0.0}};
-    return fsm_jet_product(of_contact(b, KINETIC, k), &sign);
+    for (int64_t t = 0; t < count; t++) {
+        const struct fsm_jet *toward = count == 2 ? of_contact(b, FIRST_PART + t, k) : &sign;
+        struct fsm_jet along = fsm_jet_product(of_contact(b, KINETIC, k), toward);
+        along = fsm_jet_product(&along, entry_of_row(b, tangent + t, i));
+        along = fsm_jet_product(&along, load);
+        *force = fsm_jet_sum(force, &along, -1.0);
+    }
+}
+
+/* The force along speed `i` of a unit force on the row number `j` of those held, with the friction that follows it.
+
+   The friction of a bearing is in proportion to |N| = n N; the direction n of the load has no part in the rate of |N|. */
+static struct fsm_jet force_of_unit(const struct balance *b, int64_t j, int64_t i)
+{
+    static const struct fsm_jet unit = {{1.0, 1.0}, {0.0, 0.0}, {0.0, 0.0}};
+    struct fsm_jet force = *entry_of_row(b, b->rows[j], i);
+    if (b->slides[j] >= 0) {
+        take_friction(b, b->slides[j], i, &unit, &force);
+    }
+    for (int64_t k = 0; k < b->tables->sizes->n_contacts && b->bearings > 0; k++) {
+        for (int64_t l = 0; l < 2 && slides_by_load(b, k); l++) {
+            if (AT(b->tables->contact_rows, k, 2 + l) == b->rows[j]) {
+                struct fsm_jet part = {b->toward[2 * k + l], {0.0, 0.0}, {0.0, 0.0}};
+                take_friction(b, k, i, &part, &force);
+            }
+        }
+    }
+    return force;
 }
 
 /* An entry of the matrix K. */
@@ -79,13 +127,7 @@ static struct fsm_jet entry_of_balance(const struct balance *b, int64_t i, int64
     if (i >= U) {
         return j < U ? *entry_of_row(b, b->rows[i - U], j) : NOTHING;
     }
-    struct fsm_jet force = *entry_of_row(b, b->rows[j - U], i);
-    int64_t k = b->slides[j - U];
-    if (k >= 0) {
-        struct fsm_jet ratio = friction_ratio(b, k);
-        struct fsm_jet along = fsm_jet_product(&ratio, entry_of_row(b, AT(b->tables->contact_rows, k, 1), i));
-        force = fsm_jet_sum(&force, &along, -1.0);
-    }
+    struct fsm_jet force = force_of_unit(b, j - U, i);
     return fsm_jet_sum(&NOTHING, &force, -1.0);
 }
 
@@ -103,16 +145,13 @@ static double middle_of(struct fsm_interval a, double *radius)
     return m;
 }
 
-/* List what the mode holds; false where its forces are of a kind that is not enclosed. */
-static bool list_balance(struct balance *b)
+/* List what the mode holds. */
+static void list_balance(struct balance *b)
 {
     const struct fsm_tables *tables = b->tables;
-    int64_t count = 0, most = fsm_least(tables->sizes->n_u, tables->sizes->n_rows);
+    int64_t count = 0;
     for (int64_t r = 0; r < tables->sizes->n_rows; r++) {
         if (tables->row_role.at[r] == FSM_ROLE_ALWAYS || tables->row_role.at[r] == FSM_ROLE_ALWAYS_POSITION) {
-            if (count == most) {
-                return false;
-            }
             b->rows[count] = r;
             b->slides[count++] = -1;
         }
@@ -124,15 +163,9 @@ static bool list_balance(struct balance *b)
         if (code == FSM_CONTACT_FREE) {
             continue;
         }
-        if (slides && (flags & (FSM_FLAG_IN_SPACE | FSM_FLAG_LOADED)) != 0) {
-            return false; // the direction of friction follows the slip, or its size the forces
-        }
+        b->bearings += slides_by_load(b, k) ? 1 : 0;
         int64_t tangents = code != FSM_CONTACT_HELD || tangent < 0 ? 0 : (flags & FSM_FLAG_IN_SPACE) != 0 ? 2 : 1;
-        bool holds = normal >= 0 && (flags & FSM_FLAG_COMPLIANT) == 0;
-        if (count + (holds ? 1 : 0) + tangents > most) {
-            return false;
-        }
-        if (holds) {
+        if (normal >= 0 && (flags & FSM_FLAG_COMPLIANT) == 0) {
             b->rows[count] = normal;
             b->slides[count++] = slides ? k : -1;
         }
@@ -142,7 +175,89 @@ static bool list_balance(struct balance *b)
         }
     }
     b->n = tables->sizes->n_u + count;
-    return true;
+}
+
+/* Order the rows, those that others imply last. */
+static void order_rows(struct balance *b)
+{
+    int64_t U = b->tables->sizes->n_u, m = b->n - U;
+    struct fsm_arena *arena = &b->run->work->arena;
+    fsm_mark before = fsm_arena_mark(arena);
+    fsm_matrix B = fsm_arena_matrix(arena, m, U), L = fsm_arena_matrix(arena, m, m);
+    fsm_indices order = fsm_arena_indices(arena, m), found = fsm_arena_indices(arena, 2 * m);
+    for (int64_t i = 0; i < m; i++) {
+        double size = 0.0, radius;
+        for (int64_t j = 0; j < U; j++) {
+            double inertia = middle_of(term_at(b, b->tables->sizes->n_rows * U + j * (U + 1))->value, &radius);
+            double entry = middle_of(entry_of_row(b, b->rows[i], j)->value, &radius);
+            AT(B, i, j) = entry / sqrt(inertia > 0.0 ? inertia : 1.0);
+            size += AT(B, i, j) * AT(B, i, j);
+        }
+        for (int64_t j = 0; j < U && size > 0.0; j++) {
+            AT(B, i, j) /= sqrt(size);
+        }
+        found.at[i] = b->rows[i];
+        found.at[m + i] = b->slides[i];
+    }
+    int64_t rank = m == 0 ? 0 : fsm_orthogonalise(B, order, L, FSM_TERMS_LEFT);
+    for (int64_t i = 0; i < m && rank < m; i++) {
+        b->rows[i] = found.at[order.at[i]];
+        b->slides[i] = found.at[m + order.at[i]];
+    }
+    b->n = U + rank;
+    b->implied = m - rank;
+    fsm_arena_release(arena, before);
+}
+
+/* The force on a row, from the laws of its contact, at the start, the middle and the end of the step; false where no law
+   tells it. */
+static bool forces_on_row(const struct balance *b, int64_t row, double *force)
+{
+    const struct fsm_tables *tables = b->tables;
+    const struct fsm_work *work = b->run->work;
+    int64_t first = tables->mode_guard_start.at[b->run->state->counters->mode];
+    int64_t n_g = fsm_guard_count(tables, b->run->state->counters->mode);
+    int64_t at = b->run->state->x.n + tables->sizes->n_u + 1, ways = 0;
+    const double *values[3] = {b->run->state->guards.at, work->full_mid.at + at, work->full_end.at + at};
+    force[0] = force[1] = force[2] = 0.0;
+    for (int64_t j = 0; j < n_g; j++) {
+        int64_t k = tables->guard_contact.at[first + j], quantity = (-b->codes[j] - 2) / 2;
+        if (b->codes[j] >= -1 || k < 0) {
+            continue;
+        }
+        bool normal = quantity == FSM_ONLINE_NORMAL_FORCE && row == AT(tables->contact_rows, k, 0);
+        bool held = quantity == FSM_ONLINE_HOLDING_LIMIT && row == AT(tables->contact_rows, k, 0);
+        bool rubs = quantity == FSM_ONLINE_FRICTION_LIMIT && row == AT(tables->contact_rows, k, 1);
+        double sign = (-b->codes[j] - 2) % 2 == 1 ? 1.0 : -1.0;
+        for (int64_t i = 0; i < 3 && (normal || held || rubs); i++) {
+            force[i] += normal ? sign * values[i][j] : 0.5 * sign * values[i][j]; // limits both ways
+        }
+        ways += normal ? 2 : held || rubs ? 1 : 0;
+    }
+    return ways == 2;
+}
+
+/* The force on a row that others imply, over the piece of the step, or at its middle where `point`. */
+static struct fsm_jet force_chosen(const struct balance *b, int64_t row, bool point)
+{
+    double force[3];
+    if (b->part == NULL || !forces_on_row(b, row, force)) {
+        return UNBOUNDED;
+    }
+    double m = 0.5 * (b->part->a + b->part->b), a = point ? m : b->part->a, z = point ? m : b->part->b;
+    double rates[2] = {2.0 * (force[1] - force[0]) / b->part->h, 2.0 * (force[2] - force[1]) / b->part->h};
+    bool bent = a <= 0.5 && z >= 0.5 && rates[0] != rates[1];
+    double rate = a < 0.5 ? rates[0] : rates[1], other = z > 0.5 ? rates[1] : bent ? rates[1] : rate;
+    double from = force[1] + (a - 0.5) * b->part->h * (a < 0.5 ? rates[0] : rates[1]);
+    double to = force[1] + (z - 0.5) * b->part->h * (z < 0.5 ? rates[0] : rates[1]);
+    double low = fsm_smaller(from, to), high = fsm_larger(from, to);
+    low = bent ? fsm_smaller(low, force[1]) : low;
+    high = bent ? fsm_larger(high, force[1]) : high;
+    double room = 8.0 * FSM_EPS * fsm_larger(fabs(low), fabs(high));
+    double turn = bent ? FSM_INFINITY : 0.0;
+    return (struct fsm_jet){{low - room, high + room},
+                            {fsm_smaller(rate, other), fsm_larger(rate, other)},
+                            {-turn, turn}};
 }
 
 /* Add `load` times a row to the right-hand side. */
@@ -158,16 +273,23 @@ static void add_row_times(const struct balance *b, int64_t row, const struct fsm
 }
 
 /* Write the right-hand side: loads, what contacts push with whose forces are known, and the rows' own accelerations. */
-static void put_right_side(const struct balance *b)
+static void put_right_side(const struct balance *b, bool point)
 {
     const struct fsm_tables *tables = b->tables;
     int64_t U = tables->sizes->n_u, loads = place_of_loads(tables->sizes);
     for (int64_t i = 0; i < b->n; i++) {
         b->right[i] = i < U ? *term_at(b, loads + i) : fsm_jet_sum(&NOTHING, term_at(b, loads + U + b->rows[i - U]), -1.0);
     }
+    for (int64_t i = b->n - U; i < b->n - U + b->implied; i++) {
+        struct fsm_jet force = force_chosen(b, b->rows[i], point);
+        for (int64_t j = 0; j < U; j++) {
+            struct fsm_jet unit = force_of_unit(b, i, j), part = fsm_jet_product(&unit, &force);
+            b->right[j] = fsm_jet_sum(b->right + j, &part, 1.0);
+        }
+    }
     for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
         int64_t flags = tables->contact_flags.at[k];
-        bool known = (flags & (FSM_FLAG_RIGID | FSM_FLAG_SWITCHED)) == 0;
+        bool known = (flags & (FSM_FLAG_RIGID | FSM_FLAG_SWITCHED | FSM_FLAG_LOADED)) == 0;
         if (b->states[k] == FSM_CONTACT_FREE || !known || (flags & (FSM_FLAG_COMPLIANT | FSM_FLAG_FRICTION_ONLY)) == 0) {
             continue;
         }
@@ -176,10 +298,10 @@ static void put_right_side(const struct balance *b)
             add_row_times(b, AT(tables->contact_rows, k, 0), of_contact(b, ELASTIC, k));
         }
         if (b->states[k] >= FSM_CONTACT_SLIDING && AT(tables->contact_rows, k, 1) >= 0) {
-            struct fsm_jet ratio = friction_ratio(b, k);
-            struct fsm_jet force = compliant ? fsm_jet_product(&ratio, of_contact(b, ELASTIC, k)) : ratio;
-            force = fsm_jet_sum(&NOTHING, &force, -1.0);
-            add_row_times(b, AT(tables->contact_rows, k, 1), &force);
+            static const struct fsm_jet unit = {{1.0, 1.0}, {0.0, 0.0}, {0.0, 0.0}};
+            for (int64_t i = 0; i < U; i++) {
+                take_friction(b, k, i, compliant ? of_contact(b, ELASTIC, k) : &unit, b->right + i);
+            }
         }
     }
 }
@@ -363,19 +485,95 @@ static void shift_right(const struct balance *b, int64_t rate)
     }
 }
 
-/* Write the jets of accelerations and forces over the piece whose terms are in `b->values`. */
-static void solve_balance(const struct balance *b)
+/* The force along a row: of the solution, of a compliant contact, or chosen. */
+static struct fsm_jet force_of(const struct balance *b, int64_t row, int64_t k, bool point)
 {
-    put_right_side(b);
-    for (int64_t i = 0; i < b->n; i++) {
-        b->solution[i] = NOTHING;
+    int64_t kept = b->n - b->tables->sizes->n_u;
+    if ((b->tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) != 0 && row == AT(b->tables->contact_rows, k, 0)) {
+        return *of_contact(b, ELASTIC, k);
     }
-    bool bounded = factor_balance(b) && solve_rate(b, 0);
+    for (int64_t i = 0; i < kept + b->implied; i++) {
+        if (b->rows[i] == row) {
+            return i < kept ? b->solution[b->n - kept + i] : force_chosen(b, row, point);
+        }
+    }
+    return UNBOUNDED;
+}
+
+/* The load of a bearing, and its two parts in `parts`. */
+static struct fsm_jet bearing_load_of(const struct balance *b, int64_t k, bool point, struct fsm_jet *parts)
+{
+    int64_t first = AT(b->tables->contact_rows, k, 2), second = AT(b->tables->contact_rows, k, 3);
+    parts[0] = force_of(b, first, k, point);
+    parts[1] = second < 0 ? NOTHING : force_of(b, second, k, point);
+    return second < 0 ? fsm_jet_absolute(parts) : fsm_jet_norm(parts, parts + 1);
+}
+
+/* Bound the directions of the loads of bearings that slide by the forces found. */
+static void direct_loads(const struct balance *b, bool point)
+{
+    for (int64_t k = 0; k < b->tables->sizes->n_contacts && b->bearings > 0; k++) {
+        struct fsm_jet parts[2], load = NOTHING;
+        if (slides_by_load(b, k)) {
+            load = bearing_load_of(b, k, point, parts);
+        }
+        for (int64_t l = 0; l < 2 && load.value.low > 0.0; l++) {
+            double low = parts[l].value.low, high = parts[l].value.high;
+            low /= low < 0.0 ? load.value.low : load.value.high;
+            high /= high > 0.0 ? load.value.low : load.value.high;
+            low = fsm_larger(-1.0, low - 4.0 * FSM_EPS);
+            b->toward[2 * k + l] = (struct fsm_interval){low, fsm_smaller(1.0, high + 4.0 * FSM_EPS)};
+        }
+    }
+}
+
+/* Take from the right-hand side what the turning of the loads of bearings adds to the second rate of |N|: no more than
+   |N'|^2 / |N|. */
+static void turn_loads(const struct balance *b, bool point)
+{
+    for (int64_t k = 0; k < b->tables->sizes->n_contacts; k++) {
+        if (!slides_by_load(b, k)) {
+            continue;
+        }
+        struct fsm_jet parts[2], load = bearing_load_of(b, k, point, parts), more = NOTHING;
+        if (AT(b->tables->contact_rows, k, 3) >= 0 || !(load.value.low > 0.0)) {
+            double first = fsm_larger(-parts[0].rate.low, parts[0].rate.high);
+            double second = fsm_larger(-parts[1].rate.low, parts[1].rate.high);
+            double turn = load.value.low > 0.0 ? (first * first + second * second) / load.value.low : FSM_INFINITY;
+            more.value.high = turn * (1.0 + 8.0 * FSM_EPS);
+        }
+        for (int64_t i = 0; i < b->tables->sizes->n_u; i++) {
+            struct fsm_jet force = NOTHING;
+            take_friction(b, k, i, &more, &force);
+            b->right[i].second.low += force.value.low - FSM_EPS * fabs(b->right[i].second.low);
+            b->right[i].second.high += force.value.high + FSM_EPS * fabs(b->right[i].second.high);
+        }
+    }
+}
+
+/* Write the jets of accelerations and forces over the piece whose terms are in `b->values`, or at its middle where `point`. */
+static void solve_balance(const struct balance *b, bool point)
+{
+    for (int64_t k = 0; k < 2 * b->tables->sizes->n_contacts; k++) {
+        b->toward[k] = (struct fsm_interval){-1.0, 1.0};
+    }
+    bool bounded = true;
+    for (int64_t pass = 0; pass < (b->bearings > 0 ? FSM_TERMS_PASSES : 1) && bounded; pass++) {
+        put_right_side(b, point);
+        for (int64_t i = 0; i < b->n; i++) {
+            b->solution[i] = NOTHING;
+        }
+        bounded = factor_balance(b) && solve_rate(b, 0);
+        direct_loads(b, point);
+    }
     for (int64_t i = 0; i < b->n && !bounded; i++) {
         b->solution[i] = UNBOUNDED;
     }
     for (int64_t rate = 1; rate < 3 && bounded; rate++) {
         shift_right(b, rate);
+        if (rate == 2 && b->bearings > 0) {
+            turn_loads(b, point);
+        }
         bounded = solve_rate(b, rate);
         for (int64_t i = 0; i < b->n && !bounded; i++) {
             b->solution[i].rate = rate == 1 ? UNBOUNDED.rate : b->solution[i].rate;
@@ -384,43 +582,34 @@ static void solve_balance(const struct balance *b)
     }
 }
 
-/* The force along a row: of the solution, or of a compliant contact. */
-static struct fsm_jet force_of(const struct balance *b, int64_t row, int64_t k)
-{
-    if ((b->tables->contact_flags.at[k] & FSM_FLAG_COMPLIANT) != 0 && row == AT(b->tables->contact_rows, k, 0)) {
-        return *of_contact(b, ELASTIC, k);
-    }
-    for (int64_t i = b->tables->sizes->n_u; i < b->n; i++) {
-        if (b->rows[i - b->tables->sizes->n_u] == row) {
-            return b->solution[i];
-        }
-    }
-    return UNBOUNDED;
-}
-
 /* The jet of a guard on forces: `code`, negative, says which quantity and sign (run/online.py). */
-static struct fsm_jet jet_of_law(const struct balance *b, int64_t code, int64_t k)
+static struct fsm_jet jet_of_law(const struct balance *b, int64_t code, int64_t k, bool point)
 {
     int64_t quantity = (-code - 2) / 2, normal = AT(b->tables->contact_rows, k, 0);
     int64_t tangent = AT(b->tables->contact_rows, k, 1), flags = b->tables->contact_flags.at[k];
     double sign = (-code - 2) % 2 == 1 ? 1.0 : -1.0;
     if (quantity == FSM_ONLINE_NORMAL_FORCE || quantity == FSM_ONLINE_HOLDING_LIMIT) {
-        struct fsm_jet force = force_of(b, normal, k);
+        struct fsm_jet force = force_of(b, normal, k, point);
         return fsm_jet_sum(quantity == FSM_ONLINE_NORMAL_FORCE ? &NOTHING : of_contact(b, STATIC, k), &force, sign);
     }
-    if ((flags & FSM_FLAG_LOADED) != 0 || tangent < 0) {
+    bool circle = quantity == FSM_ONLINE_FRICTION_CIRCLE; // asked of the forces of least norm
+    if (tangent < 0 || (circle && b->implied > 0)) {
         return UNBOUNDED;
     }
-    struct fsm_jet bound = *of_contact(b, STATIC, k), first = force_of(b, tangent, k);
+    struct fsm_jet bound = *of_contact(b, STATIC, k), first = force_of(b, tangent, k, point);
     if (normal >= 0) {
-        struct fsm_jet load = force_of(b, normal, k);
+        struct fsm_jet load = force_of(b, normal, k, point);
         load = (flags & FSM_FLAG_TWO_SIDED) != 0 ? fsm_jet_absolute(&load) : load;
         bound = fsm_jet_product(&bound, &load);
     }
-    if (quantity == FSM_ONLINE_FRICTION_LIMIT) {
+    if ((flags & FSM_FLAG_LOADED) != 0) {
+        struct fsm_jet parts[2], load = bearing_load_of(b, k, point, parts);
+        bound = fsm_jet_product(&bound, &load);
+    }
+    if (!circle) {
         return fsm_jet_sum(&bound, &first, sign);
     }
-    struct fsm_jet second = force_of(b, tangent + 1, k);
+    struct fsm_jet second = force_of(b, tangent + 1, k, point);
     bound = fsm_jet_product(&bound, &bound);
     first = fsm_jet_product(&first, &first);
     second = fsm_jet_product(&second, &second);
@@ -428,18 +617,19 @@ static struct fsm_jet jet_of_law(const struct balance *b, int64_t code, int64_t 
     return fsm_jet_sum(&bound, &first, -1.0);
 }
 
-/* The equations of the present mode, without values; false where its forces are of a kind that is not enclosed. */
-static bool take_balance(const struct fsm_run *run, const struct fsm_enclosure *program, struct balance *b)
+/* The equations of the present mode, without values. */
+static void take_balance(const struct fsm_run *run, const struct fsm_enclosure *program, struct balance *b)
 {
     const struct fsm_tables *tables = run->tables;
     const struct fsm_sizes *s = tables->sizes;
+    b->run = run;
     b->tables = tables;
     b->states = tables->mode_states.at + run->state->counters->mode * s->n_contacts;
     b->sigma = run->state->c.at + fsm_sigma_at(s);
     b->terms = program->terms;
     b->rows = run->work->proof_numbers.at + FSM_PROOF_LISTS(s);
     b->slides = b->rows + s->n_rows;
-    return list_balance(b);
+    list_balance(b);
 }
 
 static void mark_term(int64_t value, int64_t first, int8_t *needed)
@@ -461,56 +651,65 @@ static void mark_terms_of(const struct balance *b, int64_t row, int64_t first, i
 FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclosure *program, int8_t *needed)
 {
     struct balance b = {0};
-    bool listed = take_balance(run, program, &b);
+    take_balance(run, program, &b);
     const struct fsm_sizes *s = run->tables->sizes;
     int64_t first = fsm_enclosure_size(program) - program->operations, loads = place_of_loads(s), gamma = loads + s->n_u;
-    for (int64_t i = s->n_rows * s->n_u; i < gamma && listed; i++) {
+    for (int64_t i = s->n_rows * s->n_u; i < gamma; i++) {
         mark_term(b.terms[i], first, needed);
     }
-    for (int64_t i = 0; i < b.n - s->n_u && listed; i++) {
+    for (int64_t i = 0; i < b.n - s->n_u; i++) {
         mark_terms_of(&b, b.rows[i], first, needed);
         mark_term(b.terms[gamma + b.rows[i]], first, needed);
     }
-    for (int64_t k = 0; k < s->n_contacts && listed; k++) {
+    for (int64_t k = 0; k < s->n_contacts; k++) {
         if (b.states[k] == FSM_CONTACT_FREE) {
             continue;
         }
         mark_terms_of(&b, AT(b.tables->contact_rows, k, 0), first, needed);
         mark_terms_of(&b, AT(b.tables->contact_rows, k, 1), first, needed);
-        for (int64_t part = ELASTIC; part <= STATIC; part++) {
+        if (is_in_space(&b, k)) {
+            mark_terms_of(&b, AT(b.tables->contact_rows, k, 1) + 1, first, needed);
+        }
+        for (int64_t part = ELASTIC; part <= SECOND_PART; part++) {
             mark_term(b.terms[gamma + s->n_rows + part * s->n_contacts + k], first, needed);
         }
     }
 }
 
 /* Write the jets of the mode's guards on forces behind the values of the program, over a piece and in its middle, `reach`
-   (s) from its ends.
+   (s) from its ends; `part`: the part of a step that it is, NULL: of none.
 
    `codes` (n_g,): below -1 where a guard is one on a force; `jets`, `middle`: the values of the program, with room for the
    guards, twice n jets and 2 n^2 more (run/tables.py); `middle` NULL: nothing is narrowed. */
 FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
-                                  struct fsm_jet *jets, struct fsm_jet *middle, double reach)
+                                  struct fsm_jet *jets, struct fsm_jet *middle, double reach, const struct fsm_part *part)
 {
     const struct fsm_tables *tables = run->tables;
     const struct fsm_sizes *s = tables->sizes;
     int64_t mode = run->state->counters->mode, n_g = fsm_guard_count(tables, mode), sides = middle == NULL ? 1 : 2;
     int64_t size = fsm_enclosure_size(program), most = s->n_u + fsm_least(s->n_u, s->n_rows);
     struct balance b = {0};
-    bool listed = take_balance(run, program, &b);
+    take_balance(run, program, &b);
+    b.codes = codes;
+    b.part = part;
+    b.values = middle != NULL ? middle : jets;
+    order_rows(&b);
+    fsm_mark before = fsm_arena_mark(&run->work->arena);
+    b.toward = (struct fsm_interval *)fsm_arena_vector(&run->work->arena, 4 * s->n_contacts).at;
     b.matrix = jets + size + n_g + 2 * most;
     b.middle = (double *)(b.matrix + most * most);
     b.radius = b.middle + most * most;
     b.inverse = b.radius + most * most;
     b.rest = b.inverse + most * most;
     b.sides = b.rest + most * most;
-    for (int64_t side = 0; side < sides && listed; side++) {
+    for (int64_t side = 0; side < sides; side++) {
         struct fsm_jet *own = side == 0 ? jets : middle;
         b.values = own;
         b.right = own + size + n_g;
         b.solution = b.right + most;
-        solve_balance(&b);
+        solve_balance(&b, side == 1);
     }
-    for (int64_t i = 0; i < b.n && listed && middle != NULL; i++) {
+    for (int64_t i = 0; i < b.n && middle != NULL; i++) {
         fsm_narrow(jets + size + n_g + most + i, middle + size + n_g + most + i, reach);
     }
     for (int64_t j = 0; j < n_g; j++) {
@@ -522,78 +721,11 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
             struct fsm_jet *own = side == 0 ? jets : middle;
             b.values = own;
             b.solution = own + size + n_g + most;
-            own[size + j] = listed ? jet_of_law(&b, codes[j], k) : UNBOUNDED;
+            own[size + j] = jet_of_law(&b, codes[j], k, side == 1);
         }
         if (middle != NULL) {
             fsm_narrow(jets + size + j, middle + size + j, reach);
         }
     }
-}
-
-/* Whether terms are bounded over a large region that holds [low, high] (moving,). */
-static bool holds(const struct fsm_term_bounds *t, const double *low, const double *high, int64_t n)
-{
-    bool inside = t->known[0] != 0.0 && t->known[1] < FSM_TERMS_MISSED;
-    for (int64_t k = 0; k < n && inside; k++) {
-        inside = low[k] >= t->low[k] && high[k] <= t->high[k];
-    }
-    return inside;
-}
-
-/* Bound rates of all terms over a large region about [low, high], at speeds that cross it in unit time, for slips in any
-   direction: contacts begin to slide often. */
-static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
-                        const double *low, const double *high, struct fsm_jet *jets)
-{
-    const struct fsm_sizes *s = run->tables->sizes;
-    int64_t n = run->state->x.n, ways = 1 + n + fsm_sigma_at(s);
-    for (int64_t k = 0; k < p->moving; k++) {
-        double extent = high[k] - low[k];
-        t->low[k] = low[k] - (p->arguments[k] == 0 ? 0.0 : FSM_TERMS_WIDE * extent);
-        t->high[k] = high[k] + FSM_TERMS_WIDE * extent;
-        double width = t->high[k] - t->low[k];
-        jets[k] = (struct fsm_jet){{t->low[k], t->high[k]}, {-width, width}, {0.0, 0.0}};
-    }
-    fsm_enclose_any(p, ways, ways + s->n_contacts, jets);
-    fsm_enclose(p, NULL, jets, NULL, 0.0);
-    fsm_enclose_fixed(p, run->state->c.at, n, jets);
-    for (int64_t i = 0; i < p->n_terms; i++) {
-        const struct fsm_jet *jet = jets + p->terms[i];
-        t->rate[i] = fsm_larger(-jet->rate.low, jet->rate.high);
-        t->second[i] = fsm_larger(-jet->second.low, jet->second.high);
-    }
-    t->known[0] = 1.0;
-    t->known[1] = 0.0;
-}
-
-/* Write the jets of the mode's guards on forces over the region [low, high] (moving,), along lines that cross it in unit
-   time, as far as bounds of the terms over a larger region give them: no program is evaluated but in its middle.
-
-   `needed` (operations,): those of the mode's terms. */
-FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
-                                const int64_t *codes, const int8_t *needed, const double *low, const double *high,
-                                struct fsm_jet *jets)
-{
-    int64_t first = fsm_enclosure_size(p) - p->operations;
-    if (!holds(t, low, high, p->moving)) {
-        bound_terms(run, p, t, low, high, jets);
-    }
-    double part = 0.0;
-    for (int64_t k = 0; k < p->moving; k++) {
-        double m = 0.5 * (low[k] + high[k]), extent = high[k] - low[k];
-        jets[k] = (struct fsm_jet){{m, m}, {0.0, 0.0}, {0.0, 0.0}};
-        part = extent > 0.0 ? fsm_larger(part, extent / (t->high[k] - t->low[k])) : part;
-    }
-    part *= 1.0 + 16.0 * FSM_EPS;
-    fsm_enclose_values(p, needed, jets);
-    for (int64_t i = 0; i < p->n_terms && part > 0.0; i++) {
-        struct fsm_jet *jet = jets + p->terms[i];
-        if (p->terms[i] >= first && is_constant(jet->rate)) { // once, where several terms are one value
-            double rate = part * t->rate[i], second = part * part * t->second[i];
-            jet->value = (struct fsm_interval){jet->value.low - 0.5 * rate, jet->value.high + 0.5 * rate};
-            jet->rate = (struct fsm_interval){-rate, rate};
-            jet->second = (struct fsm_interval){-second, second};
-        }
-    }
-    fsm_enclose_forces(run, p, codes, jets, NULL, 0.0);
+    fsm_arena_release(&run->work->arena, before);
 }

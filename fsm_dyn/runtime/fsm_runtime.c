@@ -20,6 +20,7 @@
 #include "input_enclosure.c"
 #include "state_enclosure.c"
 #include "force_enclosure.c"
+#include "force_bounds.c"
 #include "guard_proof.c"
 #include "zeno.c"
 #include "mode_selection.c"

@@ -104,12 +104,13 @@ static int64_t output_of(const struct proof *p, int64_t j)
     return p->outputs[j] < -1 ? fsm_enclosure_size(&p->program) + j : p->outputs[j];
 }
 
-/* Evaluate the needed operations over a piece, and the forces that are solved for. */
-static void enclose(const struct fsm_run *run, const struct proof *p, const int8_t *needed, double reach)
+/* Evaluate the needed operations over a piece, a part of the step or not, and the forces that are solved for. */
+static void enclose(const struct fsm_run *run, const struct proof *p, const int8_t *needed, double reach,
+                    const struct fsm_part *part)
 {
     fsm_enclose(&p->program, needed, p->jets, p->middle, reach);
     if (p->numbers[FORCES] != 0) {
-        fsm_enclose_forces(run, &p->program, p->outputs, p->jets, p->middle, reach);
+        fsm_enclose_forces(run, &p->program, p->outputs, p->jets, p->middle, reach, part);
     }
 }
 
@@ -187,7 +188,7 @@ static void enclose_piece(const struct fsm_run *run, const struct proof *p, cons
     double m = 0.5 * (a + b);
     put_piece(run, p, h, a, b, p->jets);
     put_piece(run, p, h, m, m, p->middle);
-    enclose(run, p, needed, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS));
+    enclose(run, p, needed, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS), &(struct fsm_part){a, b, h});
 }
 
 /* A guard in the trial step: values and slopes at its start, middle and end; `sign` -1: it waits to rise. */
@@ -448,7 +449,7 @@ static void bound_locally(const struct fsm_run *run, const struct proof *p, cons
         p->jets[k] = (struct fsm_jet){{low, high}, all, {0.0, 0.0}};
         p->middle[k] = (struct fsm_jet){{m, m}, all, {0.0, 0.0}};
     }
-    enclose(run, p, needed_for(run, p, guards, count), 1.0);
+    enclose(run, p, needed_for(run, p, guards, count), 1.0, NULL);
 }
 
 /* Bound the forces among the guards listed by what is known of their terms; return how many guards are left. */
@@ -542,9 +543,6 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     for (int64_t i = 0; i < locals; i++) {
         int64_t j = local[i];
         const struct fsm_jet *jet = p->jets + output_of(p, j);
-        if (p->outputs[j] < -1 && !(size_of(p->middle[output_of(p, j)].value) < FSM_INFINITY)) {
-            continue; // not even there: rows are redundant
-        }
         p->local[j] = size_of(jet->rate);
         p->local_down[j] = fsm_larger(-jet->second.low, 0.0);
         p->local_up[j] = fsm_larger(jet->second.high, 0.0);
@@ -680,14 +678,17 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
 /* Prove the guards listed by enclosures of the step; return the fraction of it to take instead, FSM_PROVED where all are. */
 static double prove_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending, int64_t count)
 {
+    int64_t bounded = 0;
     for (int64_t i = 0; i < count; i++) {
+        bool shared = p->outputs[pending[i]] < -1 && p->local[pending[i]] == FSM_INFINITY; // in smaller regions too
         if (p->outputs[pending[i]] < -1) {
-            p->terms.known[1]++;
+            p->terms.known[1] += shared ? 0.0 : 1.0;
         } else if (p->known[0] > 0.0) {
             p->known[0]++;
         }
+        bounded += shared ? 0 : 1;
     }
-    p->numbers[ENCLOSED]++;
+    p->numbers[ENCLOSED] += bounded > 0 ? 1 : 0;
     enclose_piece(run, p, needed_for(run, p, pending, count), h, 0.0, 1.0);
     int64_t left = 0;
     for (int64_t i = 0; i < count; i++) {

@@ -136,6 +136,64 @@ DRAGGED = _particle(
 )
 
 
+# Forces that are chosen (redundant rows), that follow the slip (in space) or that friction follows (bearings). A cart
+# that runs freely carries the load, so that nothing else shortens the steps.
+def _carted(force, more, contacts, limit_event, initial, **others):
+    model = {
+        "fsm_dyn": 1, "name": "narrow", "parameters": {"F": 1.0, "at": 0.5, "wide": 0.01, "g": 10.0},
+        "coordinates": [*more, "c"],
+        "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}, "C": {"from": "O", "at": "c*N.x"}},
+        "bodies": {"ball": {"center": "P", "mass": 2.0}, "cart": {"center": "C", "mass": 1.0}},
+        "contacts": contacts, "modes": {"first": initial.pop("states")}, "initial": {"mode": "first", **initial},
+        "loads": [{"gravity": "-g*N.y"}, {"force": f"F*exp(-((c - at)/wide)**2)*{force}", "at": "P"}],
+        "transitions": [{"from": "*", "on": limit_event, "stop": True, "because": "it has reached its limit"}],
+    }  # fmt: skip
+    for name, part in others.items():
+        model[name] = {**model.get(name, {}), **part} if isinstance(part, dict) else part
+    return model
+
+
+FEET = {
+    "frames": {"B": {"parent": "N", "rotate": {"z": "q"}}},
+    "points": {name: {"from": "P", "at": f"{place}*B.x"} for name, place in (("L", -1.0), ("R", 1.0), ("Z", 0.0))},
+    "bodies": {"ball": {"frame": "B", "center": "P", "mass": 2.0, "inertia": {"zz": 1.0}}},
+}
+
+
+def _foot(name):
+    return {"gap": f"dot(pos({name}), N.y)", "slip": f"dot(vel({name}), N.x)", "friction": 0.3}
+
+
+STEPPED = _carted(
+    "N.y", ["x", "y", "q"], {f"at_{name}": {"gap": f"dot(pos({name}), N.y)"} for name in "LRZ"}, "at_Z opens",
+    {"states": {f"at_{name}": "closed" for name in "LRZ"}}, **FEET,
+)  # fmt: skip
+SHOVED = _carted(
+    "N.x", ["x", "y", "q"], {f"at_{name}": _foot(name) for name in "LR"}, "at_L slides",
+    {"states": {f"at_{name}": "stick" for name in "LR"}}, **FEET,
+)  # fmt: skip
+SKATED = _carted(
+    "N.y", ["x", "y", "z"], {"table": {"gap": "y", "slip": ["rate(x)", "rate(z)"], "friction": 0.1}}, "table opens",
+    {"states": {"table": "slide"}, "x_dot": 60.0, "z_dot": 80.0},
+    points={"P": {"from": "O", "at": "x*N.x + y*N.y + z*N.z"}},
+)  # fmt: skip
+JOINTED = {
+    "joints": {"pin": {"revolute": {"child": "W", "at": "O", "axis": "N.z", "friction": 0.2, "radius": 0.01}}},
+    "bodies": {"wheel": {"frame": "W", "center": "W_origin", "mass": 1.0, "inertia": {"zz": 1.0}}},
+}
+BORNE = _carted(
+    "N.y", ["x", "y"], {"table": {"gap": "y"}}, "table opens",
+    {"states": {"table": "closed", "pin_friction": "slide"}, "pin_dot": 1000.0}, **JOINTED,
+)  # fmt: skip
+GUIDED = _carted(
+    "N.x", ["y"], {}, "guide_friction slides", {"states": {"guide_friction": "stick"}},
+    joints={"guide": {"prismatic": {"child": "W", "at": "O", "axis": "N.x", "friction": 0.3}}},
+    points={"P": {"from": "O", "at": "y*N.y"}},
+    bodies={"ball": {"center": "P", "mass": 1.0}, "slide": {"frame": "W", "center": "W_origin", "mass": 2.0}},
+    loads=[{"gravity": "-g*N.y"}, {"force": "F*exp(-((c - at)/wide)**2)*N.x", "at": "W_origin"}],
+)  # fmt: skip
+
+
 def _bump(rng, limit):
     """End of a run, height, place and width of a bump of load, and the times at which it first reaches a limit."""
     until = 10 ** rng.uniform(-1.0, 1.5)
@@ -166,6 +224,18 @@ def dragged(rng):
     return {"parameters": {"F": high, "at": at, "wide": wide}, "initial": initial}, until, times
 
 
+def _carried(limit):
+    """A bump of load over which a cart runs."""
+
+    def draw(rng):
+        until, high, at, wide, times = _bump(rng, limit)
+        speed = 10 ** rng.uniform(-1.0, 1.0)
+        numbers = {"F": high, "at": at * speed, "wide": wide * speed}
+        return {"parameters": numbers, "initial": {"c_dot": speed}}, until, times
+
+    return draw
+
+
 KINDS = {
     "rotor": Narrow(_counting("sin(q) > c"), rotor),
     "encoder": Narrow(_counting("sin(n*q)", "rising"), encoder),
@@ -173,8 +243,14 @@ KINDS = {
     "lifted": Narrow(LIFTED, lifted),
     "pushed": Narrow(PUSHED, pushed),
     "dragged": Narrow(DRAGGED, dragged),
+    "stepped": Narrow(STEPPED, _carried(20.0)),
+    "shoved": Narrow(SHOVED, _carried(6.0)),
+    "skated": Narrow(SKATED, _carried(20.0)),
+    "borne": Narrow(BORNE, _carried(20.0)),
+    "guided": Narrow(GUIDED, _carried(6.0)),
 }
-FIRST = ("washboard", "lifted", "pushed", "dragged")  # of which one event is judged
+SOLVED = tuple(KINDS)[6:]  # whose forces are solved for in modes embedded online
+FIRST = tuple(KINDS)[2:]  # of which one event is judged
 WAYS = {
     "dopri5": {}, "tight": {"rtol": 1e-12}, "loose": {"rtol": 1e-3}, "online": {"strategy": "online"},
     "radau": {"method": "radau"}, "bdf": {"method": "bdf"}, "rk4": {"method": "rk4"},

@@ -7,8 +7,15 @@ from tests.campaigns import narrow_guards
 CASES = 12
 
 
-@pytest.mark.parametrize("way", narrow_guards.WAYS)
-@pytest.mark.parametrize("kind", narrow_guards.KINDS)
+PAIRS = [
+    (kind, way)
+    for kind in narrow_guards.KINDS
+    for way in narrow_guards.WAYS
+    if kind not in narrow_guards.SOLVED or way in ("dopri5", "online")
+]
+
+
+@pytest.mark.parametrize(("kind", "way"), PAIRS)
 def test_no_event_is_missed(kind, way):
     trials = [(seed, narrow_guards.trial(kind, seed, way)) for seed in range(CASES)]
     assert any(true for _, (true, _) in trials)
