@@ -177,11 +177,15 @@ static void list_balance(struct balance *b)
     b->n = tables->sizes->n_u + count;
 }
 
-/* Order the rows, those that others imply last. */
-static void order_rows(struct balance *b)
+/* Order the rows, those that others imply last; false where there is no room to find out. */
+static bool order_rows(struct balance *b)
 {
     int64_t U = b->tables->sizes->n_u, m = b->n - U;
     struct fsm_arena *arena = &b->run->work->arena;
+    int64_t floats = m * (U + m + 1) + 4 * b->tables->sizes->n_contacts;
+    if (arena->top->floats + floats > arena->floats.n || arena->top->integers + m * (U + 4) > arena->integers.n) {
+        return false;
+    }
     fsm_mark before = fsm_arena_mark(arena);
     fsm_matrix B = fsm_arena_matrix(arena, m, U), L = fsm_arena_matrix(arena, m, m);
     fsm_indices order = fsm_arena_indices(arena, m), found = fsm_arena_indices(arena, 2 * m);
@@ -199,7 +203,7 @@ static void order_rows(struct balance *b)
         found.at[i] = b->rows[i];
         found.at[m + i] = b->slides[i];
     }
-    int64_t rank = m == 0 ? 0 : fsm_orthogonalise(B, order, L, FSM_TERMS_LEFT);
+    int64_t rank = m == 0 ? 0 : fsm_orthogonalise(arena, B, order, L, FSM_TERMS_LEFT);
     for (int64_t i = 0; i < m && rank < m; i++) {
         b->rows[i] = found.at[order.at[i]];
         b->slides[i] = found.at[m + order.at[i]];
@@ -207,6 +211,7 @@ static void order_rows(struct balance *b)
     b->n = U + rank;
     b->implied = m - rank;
     fsm_arena_release(arena, before);
+    return true;
 }
 
 /* The force on a row, from the laws of its contact, at the start, the middle and the end of the step; false where no law
@@ -693,23 +698,23 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
     b.codes = codes;
     b.part = part;
     b.values = middle != NULL ? middle : jets;
-    order_rows(&b);
+    bool ordered = order_rows(&b);
     fsm_mark before = fsm_arena_mark(&run->work->arena);
-    b.toward = (struct fsm_interval *)fsm_arena_vector(&run->work->arena, 4 * s->n_contacts).at;
+    b.toward = (struct fsm_interval *)fsm_arena_vector(&run->work->arena, ordered ? 4 * s->n_contacts : 0).at;
     b.matrix = jets + size + n_g + 2 * most;
     b.middle = (double *)(b.matrix + most * most);
     b.radius = b.middle + most * most;
     b.inverse = b.radius + most * most;
     b.rest = b.inverse + most * most;
     b.sides = b.rest + most * most;
-    for (int64_t side = 0; side < sides; side++) {
+    for (int64_t side = 0; side < sides && ordered; side++) {
         struct fsm_jet *own = side == 0 ? jets : middle;
         b.values = own;
         b.right = own + size + n_g;
         b.solution = b.right + most;
         solve_balance(&b, side == 1);
     }
-    for (int64_t i = 0; i < b.n && middle != NULL; i++) {
+    for (int64_t i = 0; i < b.n && ordered && middle != NULL; i++) {
         fsm_narrow(jets + size + n_g + most + i, middle + size + n_g + most + i, reach);
     }
     for (int64_t j = 0; j < n_g; j++) {
@@ -721,7 +726,7 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
             struct fsm_jet *own = side == 0 ? jets : middle;
             b.values = own;
             b.solution = own + size + n_g + most;
-            own[size + j] = jet_of_law(&b, codes[j], k, side == 1);
+            own[size + j] = ordered ? jet_of_law(&b, codes[j], k, side == 1) : UNBOUNDED;
         }
         if (middle != NULL) {
             fsm_narrow(jets + size + j, middle + size + j, reach);
