@@ -1,4 +1,4 @@
-"""Forces in the connections of a finished run for the page: which there are, their places, forces and impulses."""
+"""Forces in the connections of a finished run for the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def loads_payload(trajectory: Trajectory, flat: FloatArray | None, packed: Calla
     flat : ndarray, shape (2, 3), or None
         Projection from N to the page; None: vectors in N, which the page projects itself.
     packed : callable
-        Returns an array as base 64.
+        Returns an array of any shape as base 64.
 
     Returns
     -------

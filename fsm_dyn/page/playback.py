@@ -532,9 +532,15 @@ class PlaybackSession:
         if self._error is not None:
             listener(self._error)
         elif self._playback is None:
-            stage = f"reading {self._name} and compiling its model"
+            stage = f"running {self._name}" if self._reruns else f"reading {self._name} and compiling its model"
             listener(
-                {"kind": "starting", "name": self._name, "stage": stage, "seconds": time.monotonic() - self._since}
+                {
+                    "kind": "starting",
+                    "name": self._name,
+                    "stage": stage,
+                    "seconds": time.monotonic() - self._since,
+                    "finished": True,
+                }
             )
         else:
             listener(self._payload(self._playback))

@@ -17,6 +17,7 @@ MODELS = (
     "latch",
     "spatial_two_body",
 )
+UNTIL = {"seven_body_mechanism": 0.03}  # s, as printed
 KERNEL = 40.0  # ns per connection and row, with its arguments; 15 to 38 on an idle machine
 
 
@@ -24,13 +25,13 @@ KERNEL = 40.0  # ns per connection and row, with its arguments; 15 to 38 on an i
 def test_forces_in_connections(name, capsys):
     """A run with and without them, and the parts: motion of the rows by NumPy, wrenches by the kernel."""
     simulator = fsm_dyn.Simulator(fsm_dyn.compile(name))
-    first = simulator.run()
+    first = simulator.run(UNTIL.get(name))
     connections = len(first.pins)
     assert first.pins.table["wrench"].shape[:2] == (len(first), connections)  # derived and compiled before
     parts = []
     for _ in range(ROUNDS):
         begin = time.process_time()
-        rows = simulator.run().rows
+        rows = simulator.run(UNTIL.get(name)).rows
         ran = time.process_time()
         assert rows.pins.multipliers.shape[0] == len(rows)
         moved = time.process_time()

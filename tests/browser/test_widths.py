@@ -4,7 +4,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-WIDTHS = {360: 640, 640: 800, 800: 600, 1280: 720, 1920: 1080}  # px, with a height each
+WIDTHS = {360: 640, 390: 844, 640: 800, 800: 600, 1280: 720, 1920: 1080}  # px, with a height each
 STAGE = 240  # px, least height of the mechanism
 
 # Texts and controls that are seen, each cut to what its ancestors let through: pairs of them that share more than two

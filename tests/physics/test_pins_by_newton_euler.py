@@ -194,7 +194,7 @@ def test_contact_and_friction_of_components_on_a_block(tmp_path):
 
 
 def test_places_on_bodies_that_do_not_turn_are_mirrored():
-    """The pads of a gripper, one without a frame and one in a turned one, bear the block at mirrored places."""
+    """The pads of a gripper, one without a frame and one in a turned one, hold the block at mirrored points."""
     run = fsm_dyn.simulate(fsm_dyn.compile("gripper"), 1.0)
     held = run.sample([0.95])
     contacts = {name: pin for name, pin in held.pins.items() if pin.info.kind == "contact" and pin.magnitude[0] > 1e-9}

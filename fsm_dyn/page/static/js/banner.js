@@ -22,7 +22,8 @@ export class Banner {
   }
 
   // Stage of a start, with the time since its begin.
-  starting({ name, stage, seconds }) {
+  starting({ name, stage, seconds, finished }) {
+    document.body.classList.toggle("awaited", !!finished); // panels of a live run would stay empty
     this.since = performance.now() - 1000 * seconds;
     this.say("starting", { kind: "calm busy", title: `Starting ${name}…`, text: sentence(stage), clock: true });
   }
@@ -39,12 +40,14 @@ export class Banner {
 
   model(model) {
     this.about = model;
+    document.body.classList.remove("awaited");
     for (const key of ["error", "ended", "phase"]) this.say(key, null);
     if (!this.shown.starting && !model.playback) this.starting({ name: model.name, stage: "waiting for the first tick", seconds: 0 });
     setText($("notice"), "");
   }
 
   error({ where, message, notes }) {
+    document.body.classList.remove("awaited");
     const device = this.about?.device;
     const again = device ? ["Restart", () => this.send({ do: "restart" })] : undefined;
     this.say("error", { kind: "error", title: device ? "The run failed to start" : "The model has an error", where, text: message, notes, action: again });

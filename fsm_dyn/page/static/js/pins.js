@@ -4,7 +4,7 @@ import { $, el, setText, short, svg } from "./dom.js";
 import { doubles, floats, upTo } from "./base64_arrays.js";
 
 const NEAR = 18; // px, from a click to its pin
-const SAME = 6; // px, of pins in one place: clicks choose them in turn
+const SAME = 6; // px, of pins at one point: clicks choose them in turn
 const LENGTH = 90; // px, of the largest force
 const STILL = 5; // px, of a click
 const WAIT = 400; // ms, for what is more urgent than loads

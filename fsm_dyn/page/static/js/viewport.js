@@ -6,7 +6,7 @@ const [MARGIN, INSET] = [0.14, 0.1]; // of the panel, kept free around the mecha
 const [TOP, BOTTOM] = [48, 40]; // px, at least: the mode's name and the clock; the hint and the scale
 const SECOND_LINE = 34; // px: of the name, in a panel narrower than NARROW, and the buttons that press a key
 const NARROW = 420; // px
-const BESIDE = 640; // px, width of a panel from which the mechanism is beside a card, else above it
+const WIDE = 640; // px, width of a panel from which the mechanism is next to a card, else above it
 const STEPS = [1, 2, 5, 10];
 
 // How far an interval reaches beyond another, with its sign; one that is longer is centred.
@@ -54,8 +54,8 @@ export class Viewport {
     const second = (condition) => (condition ? SECOND_LINE : 0);
     const top = Math.max(share * this.height, TOP + second(this.width < NARROW));
     const bottom = Math.max(share * this.height, BOTTOM + second(!$("playing").hidden));
-    const [wide, high] = this.card, beside = this.width >= BESIDE, left = beside ? Math.max(share * this.width, wide) : share * this.width;
-    return [left, top, this.width * (1 - share) - left, Math.max(this.height - top - bottom - (beside ? 0 : high), 1)];
+    const [wide, high] = this.card, next = this.width >= WIDE, left = next ? Math.max(share * this.width, wide) : share * this.width;
+    return [left, top, this.width * (1 - share) - left, Math.max(this.height - top - bottom - (next ? 0 : high), 1)];
   }
 
   // Fit a box (low x, low y, high x, high y).
