@@ -1,4 +1,7 @@
-"""Writes a page that simulates alone for each shipped model, next to those of the gallery; they share one runtime."""
+"""Writes a page that simulates alone for each shipped model; they share one runtime.
+
+The catalogue links to all of them; a line ``<!-- play: NAME -->`` in any page embeds one, loaded when it is opened.
+"""
 
 import re
 from pathlib import Path
@@ -10,10 +13,18 @@ from fsm_dyn.run.run_options import RunOptions
 
 FOLDER = "play"
 CATALOGUE = "gallery/models.md"
+MARK = re.compile(r"(?m)^<!-- play: (\w+) -->$")
+EMBEDDED = (
+    "<details><summary>Run <code>{name}</code> here, in this browser</summary>"
+    '<iframe src="{folder}/{name}.html" title="{name}, simulated in this browser" loading="lazy" '
+    'style="width: 100%; height: 44rem; border: 0"></iframe></details>'
+)
 
 
 def on_page_markdown(markdown, page, **_):
-    """Let every model of the catalogue have a link to its page."""
+    """Embed the pages that the marks name, and let every model of the catalogue have a link to its page."""
+    folder = "../" * page.file.src_uri.count("/") + FOLDER
+    markdown = MARK.sub(lambda found: EMBEDDED.format(name=found[1], folder=folder), markdown)
     if page.file.src_uri != CATALOGUE:
         return markdown
     link = rf'\1<br><a href="../{FOLDER}/\2.html">play with it in this browser</a>'
