@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_state import assembled_states, fixed_codes
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.derive.unconstrained_system import FOLLOWS
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mode_identifiers
@@ -293,6 +294,8 @@ def source(run: ExportedRun) -> str:
     if run.pins is not None:
         model["pins"], model["n_pins"] = kernel("pins", run.pins), str(len(run.forces.units))
     model["reads_time"] = str(int(reads_time(run)))
+    if has_settable_start(run.automaton):
+        model |= {name: data.array(name, values) for name, values in start_states(run.automaton).items()}
     model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
@@ -339,6 +342,20 @@ def reads_time(run: ExportedRun) -> bool:
     read = {index for program in programs for _, operands in program.instructions for index in operands}
     read |= {index for program in programs for output in program.results for index in output.indices}
     return 0 in read or automaton.sample is not None
+
+
+def has_settable_start(automaton: Automaton) -> bool:
+    """Whether machines can begin at other coordinates and speeds: curves and kinks are solved for in Python alone."""
+    return not (automaton.curve_parameters or automaton.mechanism.kinks or automaton.mechanism.initial.settle)
+
+
+def start_states(automaton: Automaton) -> dict[str, NDArray[np.int8]]:
+    """Return of each contact its state while a start is assembled, and whether the model states it."""
+    fixed = fixed_codes(automaton, automaton.mechanism.initial.mode)
+    assembled = np.array(assembled_states(automaton, fixed), np.int8)
+    stated = np.array([k in fixed for k in range(len(assembled))], np.int8)
+    none = np.zeros(int(not len(assembled)), np.int8)  # C has no arrays without entries
+    return {"start_states": np.append(assembled, none), "start_fixed": np.append(stated, none)}
 
 
 def input_moves(automaton: Automaton) -> NDArray[np.int8]:
@@ -432,7 +449,7 @@ def memory_words(run: ExportedRun) -> int:
         ImpactEnergy.COUNT, s["n_u"], LOG_LENGTH, context,  # work
         _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
         _PASSAGES * (PassageColumn.ROWS + rows),
-        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), report_room(run), n,
+        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), report_room(run), n + contacts, n,
     ]  # fmt: skip
     words = sum(map(real, vectors))
     words += Counters.COUNT + 2 * most + 2 * contacts + s["n_modes"]

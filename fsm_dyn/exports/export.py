@@ -46,7 +46,7 @@ _TEMPLATES: Final = {
 _READABLE: Final = 0o100644  # mode of the files in a unit, so that other users can read the unpacked ones
 _MOST_STEPS: Final = 100_000  # of the run in search of modes to export
 _USUAL: Final = RunOptions()
-_COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c")
+_COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c", "fsm_start.c")
 
 
 def export(

@@ -17,8 +17,10 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_state import is_free
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.c_model import parameter_limits, text
+from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
 from fsm_dyn.exports.terminals import terminals
@@ -149,11 +151,13 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
         yield made("input", name, "input", "input", "continuous")
     for name in names["output"]:
         yield made("output", name, "output", "output", "continuous", "calculated")
-    coordinates = len(run.automaton.terms.layout.q)
+    coordinates, initial = len(run.automaton.terms.layout.q), _initial(run.automaton)
     for k, name in enumerate(names["state"]):
         word = "coordinate" if k < coordinates else "generalized speed"
-        found = made("state", name, word, "local" if run.outputs == "listed" else "output", "continuous", "calculated")
-        yield replace(found, limits=ranges.get(name, found.limits), nominal=float(sizes[k]))
+        causality = "local" if run.outputs == "listed" else "output"
+        found = made("state", name, word, causality, "continuous", initial)
+        given = None if initial == "calculated" else float(run.x[k])
+        yield replace(found, limits=ranges.get(name, found.limits), nominal=float(sizes[k]), start=given)
     reals = run.outputs == "reals"
     numbers = "; ".join(f"{k} {name}" for k, name in enumerate(["other", *names["mode"]]))
     text = f"mode of the automaton: {numbers}" if reals else "mode of the automaton"
@@ -183,6 +187,13 @@ def own_unit(run: ExportedRun, unit: str) -> float:
     """Return the mechanism's own unit of a quantity, in SI units."""
     m, kg, s, *_ = unit_exponents(unit)
     return run.automaton.units.scales.unit((m, kg, s, 0.0, 0.0, 0.0, 0.0))
+
+
+def _initial(automaton: Automaton) -> str:
+    """Return how coordinates and speeds begin: as given, as near to that as constraints allow, or as exported."""
+    if not has_settable_start(automaton):
+        return "calculated"
+    return "exact" if is_free(automaton, automaton.mechanism.initial.mode) else "approx"
 
 
 def number_attributes(variable: Variable) -> dict[str, str]:
@@ -369,7 +380,7 @@ def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: 
     for kind, chosen in (
         ("Outputs", [v for v in variables if v.causality == "output"]),
         ("Derivatives", [v for v in variables if v.role == "derivative"]),
-        ("InitialUnknowns", [v for v in variables if v.role in unknown]),
+        ("InitialUnknowns", [v for v in variables if v.role in unknown and v.initial != "exact"]),
     ):
         if chosen:
             group = SubElement(structure, kind)
@@ -436,7 +447,7 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
     for kind, chosen in (
         ("Output", [v for v in variables if v.causality == "output"]),
         ("ContinuousStateDerivative", [v for v in variables if v.role == "derivative"]),
-        ("InitialUnknown", [v for v in variables if v.role in unknown]),
+        ("InitialUnknown", [v for v in variables if v.role in unknown and v.initial != "exact"]),
         ("EventIndicator", [v for v in variables if v.role == "indicator"]),
     ):
         for variable in chosen:

@@ -205,6 +205,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 pointer(spare),
                 integer(int(reads_time(run))),
                 *(image.array(name, values) for name, values in parameter_limits(run).items()),
+                *(2 * [pointer(0)]),  # the page has its own ways to begin elsewhere
                 pointer(pins),
                 integer(len(run.forces.units)),
             ]

@@ -92,6 +92,12 @@ class Machine:
         """Run to a time, s; return the status."""
         return self.lib.fsm_machine_advance(ctypes.c_void_p(machine), ctypes.c_double(until))
 
+    def start(self, machine, x, given):
+        """Begin at a state (n,); return whether that was possible."""
+        self.lib.fsm_machine_start.restype = ctypes.c_bool
+        values = (ctypes.c_double * len(x))(*x)
+        return self.lib.fsm_machine_start(ctypes.c_void_p(machine), values, bytes(map(int, given)))
+
     def state(self, machine, count):
         """Return the state, shape (count,)."""
         at = self.lib.fsm_machine_state(ctypes.c_void_p(machine))

@@ -28,6 +28,7 @@ struct fsm_machine {
     bool jumped;   // an input has a new value: contact states are decided again
     double *goals; // values of the inputs at the end of the next call
     double *report;
+    double *kept_start; // coordinates, speeds and slip directions, while another start is tried
     struct fsm_option_numbers option_numbers;
     struct fsm_option_counts option_counts;
     struct fsm_options options;
@@ -243,6 +244,7 @@ static void lay_out(struct room *room, struct fsm_machine *m, const struct fsm_m
     take_buffers(room, &m->buffers, s);
     take_inputs(room, m, s);
     m->report = take_numbers(room, model->n_report);
+    m->kept_start = take_numbers(room, s->n_q + s->n_u + s->n_contacts);
     m->options.numbers = &m->option_numbers;
     m->options.numbers_count = WORDS(struct fsm_option_numbers);
     m->options.counts = &m->option_counts;
@@ -316,6 +318,8 @@ FSM_API void fsm_machine_restart(struct fsm_machine *m)
     m->run.inputs = &m->schedule;
     m->holds = m->changed = m->jumped = false;
 }
+
+#include "fsm_start.c"
 
 FSM_API void fsm_machine_listen(struct fsm_machine *m, struct fsm_listener listener)
 {

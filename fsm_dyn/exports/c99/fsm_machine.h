@@ -43,6 +43,8 @@ struct fsm_model {
     int64_t reads_time; // 1: its equations read the time, or it has controllers, which sample at times
     const int8_t *tunable;        // of each parameter: 1: it can be set while the machine runs
     const double *lowest, *highest; // of each parameter, both included
+    const int8_t *start_states, *start_fixed; // of contacts: state in which a start is assembled (NULL: no start but the
+                                              // model's own), and whether the model states it
     fsm_kernel pins; // writes the outputs of connections, the last n_pins, from state, rates of speeds and multipliers
     int64_t n_pins;
 };
@@ -79,6 +81,15 @@ FSM_API struct fsm_machine *fsm_machine_create(const struct fsm_model *model, vo
 
 /* Put it back to the model's own start, at time 0, with the model's own schedule and parameters. */
 FSM_API void fsm_machine_restart(struct fsm_machine *machine);
+
+/* Begin at these coordinates and speeds in place of the model's own start, before the first call of fsm_machine_advance.
+
+   `given`: 1 where the value of `x` holds; the others are guesses, and follow from the constraints, and from the contacts
+   that the model states to be closed at the start, by least moves in the metric of the inertias.  Contacts that touch are
+   decided by the next call of fsm_machine_advance, which ends at once where surfaces overlap.  False, and nothing is
+   changed: the machine has begun to run, a value is not finite, no values nearby satisfy the constraints, there is no
+   room for the mode, or the model follows curves or kinks, whose starts are solved for at the export alone. */
+FSM_API bool fsm_machine_start(struct fsm_machine *machine, const double *x, const int8_t *given);
 
 FSM_API void fsm_machine_listen(struct fsm_machine *machine, struct fsm_listener listener);
 

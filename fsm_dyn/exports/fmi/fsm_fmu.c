@@ -59,13 +59,19 @@ FSM_LOCAL struct fmu *fmu_create(const char *name, const char *token)
     void *memory = calloc(1, (size_t)bytes);
     double *rates = calloc((size_t)fsm_fmu_model->tables->sizes->n_w + 1, sizeof *rates);
     int8_t *low = calloc((size_t)fsm_fmu_model->tables->sizes->max_guards + 1, sizeof *low);
-    if (fmu == NULL || memory == NULL || rates == NULL || low == NULL) {
+    double *start = calloc((size_t)fmu_state_count() + 1, sizeof *start);
+    int8_t *given = calloc((size_t)fmu_state_count() + 1, sizeof *given);
+    if (fmu == NULL || memory == NULL || rates == NULL || low == NULL || start == NULL || given == NULL) {
         free(fmu);
         free(memory);
         free(rates);
         free(low);
+        free(start);
+        free(given);
         return NULL;
     }
+    fmu->start = start;
+    fmu->given = given;
     fmu->machine = fsm_machine_create(fsm_fmu_model, memory, bytes);
     fmu->rates = rates;
     fmu->watch.low = low;
@@ -81,6 +87,8 @@ FSM_LOCAL void fmu_free(struct fmu *fmu)
         free(fmu->machine);
         free(fmu->rates);
         free(fmu->watch.low);
+        free(fmu->start);
+        free(fmu->given);
         free(fmu);
     }
 }
@@ -256,6 +264,41 @@ static void try_parameter(struct fmu *fmu, int64_t reference, double value)
     }
 }
 
+/* Take a coordinate or speed of the start; others follow when all values of a call are known. */
+static bool set_start(struct fmu *fmu, int64_t number, double value)
+{
+    if (((int)fmu->phase & (FMU_INSTANTIATED | FMU_INITIALIZATION)) == 0 || fsm_fmu_model->start_states == NULL) {
+        fmu_error(fmu, "%s cannot be set %s", fsm_fmu_model->state_names[number],
+                  fsm_fmu_model->start_states == NULL ? "in this unit: its start is solved for at the export"
+                                                      : "once the run has begun");
+        return false;
+    }
+    fmu->start[number] = value;
+    fmu->given[number] = 1;
+    fmu->starts_elsewhere = true;
+    return true;
+}
+
+/* Assemble the start from what was given, in any number of calls. */
+static bool assemble(struct fmu *fmu)
+{
+    if (!fmu->starts_elsewhere) {
+        return true;
+    }
+    size_t n = (size_t)fmu_state_count();
+    fmu->starts_elsewhere = false;
+    const double *now = fsm_machine_state(fmu->machine);
+    for (size_t i = 0; i < n; i++) {
+        fmu->start[i] = fmu->given[i] != 0 ? fmu->start[i] : now[i];
+    }
+    if (!fsm_machine_start(fmu->machine, fmu->start, fmu->given)) {
+        memset(fmu->given, 0, n);
+        fmu_error(fmu, "the values given at the start contradict the constraints, or those that hold there");
+        return false;
+    }
+    return true;
+}
+
 static bool set_real(struct fmu *fmu, int64_t reference, double value)
 {
     struct fmu_places at = fmu_places();
@@ -266,6 +309,9 @@ static bool set_real(struct fmu *fmu, int64_t reference, double value)
     fmu->stale = true;
     if (reference >= at.parameters && reference < at.inputs) {
         return set_parameter(fmu, reference - at.parameters, value);
+    }
+    if (reference >= at.states && reference < at.mode) {
+        return set_start(fmu, reference - at.states, value);
     }
     if (reference < at.inputs || reference >= at.outputs) {
         fmu_error(fmu, "the variable with value reference %ld cannot be set", (long)reference);
@@ -303,6 +349,6 @@ FSM_LOCAL bool fmu_set_reals(struct fmu *fmu, const uint32_t *references, size_t
     for (size_t i = 0; good && i < n; i++) {
         good = set_real(fmu, (int64_t)references[i], values[i]);
     }
-    return good;
+    return good && assemble(fmu);
 }
 

@@ -47,6 +47,9 @@ struct fmu {
     double begin;           // time of the importer at the machine's time 0 (s)
     struct fsm_watch watch; // in model exchange
     double *rates;          // of the inputs over the next step (per s)
+    double *start;          // coordinates and speeds that the importer gave
+    int8_t *given;          // which of them; the others follow
+    bool starts_elsewhere;  // some were given since the start was assembled
     void *environment;
     void (*report)(struct fmu *fmu, bool error, const char *category, const char *text);
     void (*logger)(void); // of the importer, whose type depends on the version

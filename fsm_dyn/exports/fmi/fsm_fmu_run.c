@@ -80,6 +80,8 @@ FSM_LOCAL void fmu_reset(struct fmu *fmu)
 {
     fsm_machine_restart(fmu->machine);
     memset(fmu->rates, 0, (size_t)fsm_fmu_model->tables->sizes->n_w * sizeof *fmu->rates);
+    memset(fmu->given, 0, (size_t)fmu_state_count());
+    fmu->starts_elsewhere = false;
     fmu->phase = FMU_INSTANTIATED;
     fmu->stopped = false;
     fmu->stale = true;
