@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
@@ -128,6 +129,7 @@ def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | N
 def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None) -> Automaton:
     # only this stage needs sympy; a stored automaton runs without it
     from fsm_dyn.derive.derivation import derive
+    from fsm_dyn.derive.limits import TooManyLimitsError
     from fsm_dyn.derive.shared_programs import build_shared_programs
 
     _check_count(mechanism)
@@ -163,7 +165,8 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
                 mechanism.initial.where,
                 remedy="give another mode or other values under initial",
             )
-        automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context, first=True))
+        with suppress(TooManyLimitsError):  # runs embed it online
+            automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context, first=True))
     return automaton
 
 

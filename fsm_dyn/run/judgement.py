@@ -386,6 +386,9 @@ class Judge:
         t = self.rows.t
         rows = np.array([a + np.searchsorted(t[a : b + 1], at, side="right") - 1 for a, b, at in bounds])
         sizes = state_errors(numerics, self.rows.x[rows], len(model.layout.q))
+        if self.runs.time_stepping:
+            places = sizes[:, : len(model.layout.q)]
+            np.maximum(places, self._errors_of_time_stepping(rows), out=places)
         number = self._state_number(quantity)
         if number is not None:
             found: FloatArray = sizes[:, number]
@@ -395,6 +398,18 @@ class Judge:
             largest = np.maximum.reduceat(np.abs(self.at_rows(quantity)), self.rows.begin[:-1])
             error += (numerics.tolerances.multiplier or 0.0) * largest[runs]
         return error
+
+    def _errors_of_time_stepping(self, rows: IntArray) -> FloatArray:
+        """Return the errors of coordinates at rows, shape (len(rows), n_q), SI.
+
+        A step moves them by the mean of the rates at both ends, wherever in it the rates change.
+        """
+        t, q_dot = self.rows.t, self.rows.x_dot[:, : len(self.model.layout.q)]
+        found = np.zeros((len(rows), q_dot.shape[1]))
+        for at, row in enumerate(rows.tolist()):
+            near = slice(max(row - 1, 0), row + 3)
+            found[at] = 0.5 * np.diff(t[near]).max(initial=0.0) * np.ptp(q_dot[near], axis=0)
+        return found
 
     def _applies(self, during: Sequence[State]) -> BoolArray:
         applies = np.ones(len(self.steps), dtype=np.bool_)

@@ -37,6 +37,11 @@ class Runs(RecordedSamples, ABC):
     def event_times(self, event: ContactEvent) -> Sequence[FloatArray]:
         """Return the times of an event of a contact in each run, s."""
 
+    @property
+    def time_stepping(self) -> bool:
+        """Whether the runs were made by time stepping."""
+        return False
+
     def pin_impulses(self, connection: str) -> Sequence[tuple[FloatArray, FloatArray]]:
         """Return times (s) and sizes (N s) of the impulses in a connection in each run."""
         raise NotImplementedError("impulses are found run by run")
@@ -59,6 +64,11 @@ class Run(Runs):
     def complete(self) -> BoolArray:
         """Whether it reached its end, shape (1,)."""
         return np.array([self.record.outcome.code in COMPLETE])
+
+    @property
+    def time_stepping(self) -> bool:
+        """Whether it was made by time stepping."""
+        return self.record.time_stepping
 
     def number(self, text: Text) -> FloatArray:
         """Return an expression of parameters, shape (1,), SI."""

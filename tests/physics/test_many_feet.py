@@ -116,6 +116,14 @@ def test_friction_that_becomes_unlike_on_the_way_shifts_the_load(options):
 
 
 def test_a_list_of_limits_that_is_too_long_is_refused_by_name(monkeypatch):
+    """With kernels of its own alone: the start compiles without its mode, so that the remedy can be followed."""
     monkeypatch.setattr(limits, "MOST_LIMITS", 10)
-    with pytest.raises(ModelError, match=r"more ways than can be listed[\s\S]*online"):
-        fsm_dyn.compile(block(5, 0.3) | {"name": "refused"})
+    graph = fsm_dyn.compile(block(5, 0.3) | {"name": "refused"}, cache=False)
+    with pytest.raises(
+        ModelError, match=r"more ways than can be listed[\s\S]*remedy: simulate\(..., strategy='online'\)"
+    ):
+        fsm_dyn.simulate(graph, 0.1, strategy="compiled")
+    for strategy in ("online", "auto"):
+        rests, slides = (fsm_dyn.simulate(graph, 0.1, strategy=strategy, initial={"x_dot": v}) for v in (0.0, 2.0))
+        assert rests.u[-1] == pytest.approx([0.0, 0.0, 0.0], abs=1e-9)
+        assert slides.u[-1] == pytest.approx([2.0 - 0.3 * G * 0.1, 0.0, 0.0], abs=1e-9)

@@ -243,6 +243,17 @@ def test_a_study_judges_margins_as_a_run_does():
     assert set(found.verdicts["off"]) == {"violated"}
 
 
+@pytest.mark.parametrize("step", [1e-3, 2.5e-4])
+def test_the_error_of_time_stepping_is_that_of_a_step(step):
+    """The ball sinks by its speed times a part of the step; a tenth of a metre is no such error."""
+    text = ROUNDING.replace("trough(y) >= w + 1 um", "trough(y) >= w + 10 cm")
+    run = fsm_dyn.simulate(fsm_dyn.compile(load("rounding", text=text)), until=3.0, method="moreau_jean", step=step)
+    found = run.judge()
+    assert found["above"].margin < -0.05 * step
+    assert {found[name].verdict for name in ("above", "top", "same")} == {"met"}
+    assert found["off"].verdict == "violated"
+
+
 def test_the_error_is_that_of_the_tolerances():
     graph = fsm_dyn.compile(load("rounding", text=ROUNDING))
     coarse = {"gap": 1e-5, "speed": 1e-5}
