@@ -25,6 +25,12 @@ class ExportTarget(StrEnum):
     MODELICA = "modelica"
 
 
+# Targets of one file.
+_ENDINGS = {
+    ExportTarget.FMU2: ".fmu", ExportTarget.FMU3: ".fmu", ExportTarget.MJCF: ".xml", ExportTarget.MODELICA: ".mo",
+}  # fmt: skip
+
+
 class RealType(StrEnum):
     """Types of the numbers in C."""
 
@@ -74,12 +80,7 @@ def export_command(
     from fsm_dyn.exports.export import export
     from fsm_dyn.exports.exported_run import prefix_of
 
-    ending = {
-        ExportTarget.FMU2: ".fmu",
-        ExportTarget.FMU3: ".fmu",
-        ExportTarget.MJCF: ".xml",
-        ExportTarget.MODELICA: ".mo",
-    }.get(to, "")
+    ending = _ENDINGS.get(to, "")
     if ending and out.suffix != ending:
         out = out / f"{prefix_of(graph.name)}{ending}"
     with progress_message(f"exporting {graph.name}", as_json):

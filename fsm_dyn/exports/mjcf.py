@@ -267,8 +267,8 @@ class _MujocoModel:
         told = "".join(f"\n  * {line.replace('--', '- -')}" for line in dict.fromkeys(self.lacking))
         self.root.insert(0, Comment(f" Made by fsm_dyn. MuJoCo does not say:{told or ' nothing is left out.'}\n"))
         indent(self.root)
-        body: bytes = tostring(self.root, encoding="utf-8")
-        return body + b"\n"
+        text: bytes = tostring(self.root, encoding="utf-8")
+        return text + b"\n"
 
     def fix(self, point: str, frame: str | None, element: Element) -> None:
         """Fix an element to a place; a last constant displacement is its own position."""
@@ -303,7 +303,7 @@ class _MujocoModel:
             ends = [way.pop().direction if way and way[-1].kind == "move" else (0.0, 0.0, 0.0) for way in ways]
             if ways[0] != ways[1]:
                 raise InputError(f"the inertia of '{body.name}' is about a point that moves in it", body.where)
-            d = np.subtract(*ends)
+            d = np.array(ends[0]) - np.array(ends[1])
             stated = (tensor != 0.0) | np.diag(tensor).all()
             tensor = tensor - mass * np.where(stated, d @ d * np.eye(3) - np.outer(d, d), 0.0)
         if not tensor.any():
@@ -454,8 +454,8 @@ class _MujocoModel:
                 found = self._coefficients(load)
             except (KeyError, FsmDynError):
                 found = {}
-            held = joint is None or (joint.get("stiffness") is not None and "stiffness" in found)
-            if held or not found or any(factor != 1.0 for own, factor in self.key if own == name):
+            held = joint is not None and joint.get("stiffness") is not None and "stiffness" in found
+            if joint is None or held or not found or any(factor != 1.0 for own, factor in self.key if own == name):
                 self.lacking.append(f"the load {load.name} ({load.kind})")
                 continue
             if "stiffness" in found:

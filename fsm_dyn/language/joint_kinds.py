@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language import elements as data
@@ -308,7 +308,7 @@ class UniversalExpander(PlacedExpander[UniversalForm]):
 class BallExpander(PlacedExpander[BallForm]):
     """A ball in its socket, turned by Euler parameters or by three angles."""
 
-    joint = data.BallJoint
+    joint: ClassVar[type[data.Joint]] = data.BallJoint
 
     def motion(self) -> tuple[Frame, str]:
         """Turn the child about its point.

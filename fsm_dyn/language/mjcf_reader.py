@@ -63,7 +63,7 @@ def model_from_mjcf(path: str | Path) -> tuple[str, dict[str, int]]:
     bodies = compiled.nbody - 1  # without the world
     if not 1 <= bodies <= MOST_LINKS:
         raise InputError(f"{path} has {bodies} bodies", allowed=f"1 to {MOST_LINKS}", remedy="name a model with bodies")
-    reader = _Reader(mujoco, compiled)
+    reader = _MujocoReader(mujoco, compiled)
     return reader.text(), dict(reader.model.dropped)
 
 
@@ -78,7 +78,7 @@ def _matrix(quaternion: Array) -> Array:
     return np.array(rows)
 
 
-class _Reader:
+class _MujocoReader:
     """The parts of a compiled model of MuJoCo as those of a model file."""
 
     def __init__(self, mujoco: Any, compiled: Any) -> None:

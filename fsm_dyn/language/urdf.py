@@ -217,8 +217,8 @@ def _add_joint(model: RobotModel, parent: LinkPlace, joint: Element, link: str) 
     if kind == "fixed":
         return LinkPlace(base, at)
     if kind == "floating":
-        parent = "" if base == "N" else f"parent: {base}, "
-        model.joints.append(f"{name}: {{free: {{{parent}child: {link}, at: {at}}}}}")
+        carrier = "" if base == "N" else f"parent: {base}, "
+        model.joints.append(f"{name}: {{free: {{{carrier}child: {link}, at: {at}}}}}")
         return LinkPlace(link, f"{link}_origin")
     if kind not in _MOVING:
         raise ValueError(f"joint {written!r} is {kind}: {', '.join(_MOVING)}, floating and fixed are read")

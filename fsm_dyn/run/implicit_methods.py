@@ -740,7 +740,7 @@ def run_stiff(
     resumed : tuple[SavedState, FirstRow], optional
         The state from which the run continues, and its first row.
     renewed : bool
-        Whether another method made that state: the solver begins anew.
+        Whether another method made that state: the solver restarts.
 
     Returns
     -------

@@ -572,7 +572,7 @@ def restore(
     modes : ModeProvider, optional
         Asked for modes of the saved state missing in the tables.
     renewed : bool
-        Whether steps begin anew: no length is chosen, and the grid of fixed steps starts here.
+        Whether steps restart: no length is chosen, and the grid of fixed steps starts here.
 
     Raises
     ------

@@ -5,7 +5,7 @@
 #include "stepping.h"
 
 #define FSM_TERMS_WIDE   8.0 // times what a region extends, by which the one for bounds of terms does
-#define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen anew
+#define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen again
 
 /* Whether terms are bounded over a large region that holds [low, high] (moving,). */
 static bool holds_region(const struct fsm_term_bounds *t, const double *low, const double *high, int64_t n)

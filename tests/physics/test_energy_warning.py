@@ -170,7 +170,7 @@ initial: {a1: -1.0472, guess: {a2: -1.0472, a3: 2.0944, b1: -1.0472, b2: 2.0944}
 """
 
 
-def test_a_passage_of_a_change_point_that_loses_little_energy_is_said():
+def test_a_passage_of_a_change_point_that_loses_little_energy_warns():
     graph = fsm_dyn.compile(load(text=FOLDED))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EnergyWarning)
