@@ -19,3 +19,20 @@ def test_no_touch_is_missed_by_units(seed, monkeypatch):
     quick_units(monkeypatch)
     found = exported_throws.fmu_case(seed, THROWS)
     assert found["ok"], found["reason"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(len(exported_throws.C99)))
+def test_no_touch_of_a_thousand_is_missed_in_c99(seed):
+    """Many throws of a scene by one compiled machine."""
+    found = exported_throws.c99_case(seed, 15)
+    assert found["ok"], found["reason"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2 * len(exported_throws.SHAPES)))
+def test_no_touch_of_a_thousand_is_missed_by_units(seed, monkeypatch):
+    pytest.importorskip("fmpy")
+    quick_units(monkeypatch)
+    found = exported_throws.fmu_case(seed, 125)
+    assert found["ok"], found["reason"]

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.runtime.building import BUILT, SANITIZE, compile_library, sanitizer_environment, sanitizers_work
+from tests.runtime.building import BUILT, FOLDER, SANITIZE, compile_library, sanitizer_environment, sanitizers_work
 
 pytestmark = pytest.mark.runtime
 
@@ -47,8 +47,6 @@ def ended(process, seconds):
 
 def test_runs_are_the_same_and_nothing_is_reported(tmp_path):
     """Twelve models with every method, live ticks and several runs in one call, byte for byte as without sanitizers."""
-    from tests.runtime.building import FOLDER
-
     watched, plain = tmp_path / "watched.so", tmp_path / "plain.so"
     compile_library([FOLDER / "fsm_runtime.c"], plain, "-O2", "-fvisibility=hidden")
     here = started("runs", str(plain), *MODELS, **os.environ)
@@ -57,6 +55,16 @@ def test_runs_are_the_same_and_nothing_is_reported(tmp_path):
     found = ended(started("runs", str(watched), *MODELS, **sanitizer_environment()), 200)
     assert found.splitlines() == wanted.splitlines()
     assert len(found.splitlines()) == 9 * len(MODELS)
+
+
+@pytest.mark.long
+def test_proofs_of_approaches_are_clean(tmp_path):
+    """Throws at every shape and narrow guards by every way: enclosures, regions, pieces, forces that are solved for."""
+    watched = tmp_path / "watched.so"
+    compile_library([FOLDER / "fsm_runtime.c"], watched, "-O1", *SANITIZE)
+    found = ended(started("thrown", str(watched), "3", **sanitizer_environment()), 1200).splitlines()
+    assert found[:-1] == []
+    assert int(found[-1]) > 300
 
 
 @pytest.mark.parametrize("seed", [1, 2])
