@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import importlib.util
 import json
+import math
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
@@ -254,6 +255,77 @@ def to_uppaal(graph: nx.MultiDiGraph[Any]) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{DOCTYPE}\n{ET.tostring(root, encoding="unicode")}\n'
 
 
+CLOCK: Final = "dwell"  # of the mode, in microseconds
+_MICRO: Final = 1e6
+_LONGEST: Final = 2**30 - 1  # UPPAAL has integers of 32 bits, and compares sums of two bounds
+
+
+def to_timed_uppaal(trajectory: Trajectory) -> str:
+    """Return the modes of a run as a timed automaton of UPPAAL, with dwell times as bounds of a clock.
+
+    An edge that the run took is open from its shortest to its longest dwell time in the mode, rounded outwards to
+    microseconds, and sets the clock to zero; a location is left by the latest of these. What the automaton can do
+    contains the run, and any order of the run's edges within these times. An autonomous model with one start has no
+    other run; with inputs, or another start, it says nothing of those.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+
+    Returns
+    -------
+    str
+        XML by the DTD of flat systems 1.1; names as in :func:`to_uppaal`.
+
+    Raises
+    ------
+    InputError
+        A dwell time is beyond the integers of UPPAAL, 1073 s.
+    """
+    changes = [item for item in trajectory.transitions if not item.is_handover]
+    begin, dwell = float(trajectory.t[0]), dict[tuple[str, str, str], tuple[int, int]]()
+    modes = dict.fromkeys([trajectory.modes[0], *(end for item in changes for end in (item.source, item.target))])
+    for item in changes:
+        low, high = math.floor((item.time - begin) * _MICRO), math.ceil((item.time - begin) * _MICRO)
+        if high > _LONGEST:
+            raise InputError(f"the run is in '{item.source}' for {item.time - begin:.6g} s", allowed="up to 1073 s")
+        way = (item.source, item.target, item.cause)
+        least, most = dwell.get(way, (low, high))
+        dwell[way], begin = (min(least, low), max(most, high)), item.time
+    graph: nx.MultiDiGraph[str] = nx.MultiDiGraph()
+    for mode in modes:
+        graph.add_node(mode, initial=mode == trajectory.modes[0])
+    for source, target, cause in dwell:
+        graph.add_edge(source, target, cause=cause)
+    root = ET.fromstring(to_uppaal(graph).partition(DOCTYPE)[2])
+    template = root.find("template")
+    declared = root.find("declaration")
+    assert template is not None
+    assert declared is not None
+    used = {name.text for name in template.iter("name")} | {*re.findall(r"\w+", declared.text or "")}
+    clock = next(name for name in (CLOCK, *(f"{CLOCK}_{k}" for k in range(len(used) + 1))) if name not in used)
+    declared.text = f"{declared.text or ''}\nclock {clock}; // microseconds in the mode".strip()
+    for location, mode in zip(template.findall("location"), modes, strict=True):
+        latest = [most for (source, _, _), (_, most) in dwell.items() if source == mode]
+        if latest:
+            place = location.attrib
+            words = f"{clock} <= {max(latest)}"
+            label = ET.Element("label", {"kind": "invariant", "x": place["x"], "y": place["y"]})
+            label.text = words
+            location.insert(1, label)
+    ways = [(source, target, data["cause"]) for source, target, data in graph.edges(data=True)]
+    for transition, way in zip(template.findall("transition"), ways, strict=True):
+        least, most = dwell[way]
+        first = transition.find("label")
+        assert first is not None
+        for kind, words in (("assignment", f"{clock} = 0"), ("guard", f"{clock} >= {least} && {clock} <= {most}")):
+            label = ET.Element("label", {"kind": kind, "x": first.attrib["x"], "y": first.attrib["y"]})
+            label.text = words
+            transition.insert(2, label)
+    ET.indent(root, " ")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{DOCTYPE}\n{ET.tostring(root, encoding="unicode")}\n'
+
+
 def _edge(source: Any, target: Any, data: dict[str, Any]) -> tuple[str, str, str, str]:
     """Return source, target, cause and comment of an edge."""
     cause = str(data.get("cause") or data.get("guard") or f"to {target}")
@@ -497,7 +569,7 @@ def draw(
     kind : str, optional
         One of :data:`FORMATS`; by default the suffix.
     trajectory : Trajectory, optional
-        A run whose visits and transitions are counted in the picture.
+        A run whose visits and transitions are counted in the picture; for UPPAAL the run is written, with a clock.
     graphviz : bool, optional
         Whether to lay the graph out with Graphviz, from the extra of this name.
 
@@ -513,7 +585,10 @@ def draw(
     target = Path(path)
     kind = known_format(kind) if kind else format_of(target)
     if kind in EXCHANGE:
-        write_file(target, EXCHANGE[kind](graph))
+        if kind == "uppaal" and trajectory is not None:
+            write_file(target, to_timed_uppaal(trajectory))
+        else:
+            write_file(target, EXCHANGE[kind](graph))
         return target
     reduced = diagram(graph, trajectory=trajectory)
     if kind in ("dot", "mermaid"):

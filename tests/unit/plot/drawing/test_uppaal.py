@@ -133,3 +133,43 @@ def test_the_command_writes_by_the_suffix_and_to_the_terminal(tmp_path):
     assert start in locations.values()
     shown = CliRunner().invoke(app, ["graph", "latch", "--format", "uppaal"])
     assert shown.stdout.endswith(path.read_text(encoding="utf-8"))
+
+
+def follows(text, steps):
+    """Whether a timed automaton takes edges after dwell times (µs); it is left by the invariant at the latest."""
+    _, start, edges = read(text.replace("\nclock dwell; // microseconds in the mode", ""))
+    root = etree.fromstring(text.encode())
+    bounds = {}
+    for item, (source, target, cause, _) in zip(root.iter("transition"), edges, strict=True):
+        assert item.findtext("label[@kind='assignment']") == "dwell = 0"
+        guard = re.fullmatch(r"dwell >= (\d+) && dwell <= (\d+)", item.findtext("label[@kind='guard']"))
+        bounds[source, target, cause] = (int(guard[1]), int(guard[2]))
+    latest = {}
+    for (source, *_), (_, most) in bounds.items():
+        latest[source] = max(latest.get(source, 0), most)
+    invariants = [int(found[9:]) for found in root.xpath("//label[@kind='invariant']/text()")]
+    assert sorted(invariants) == sorted(latest.values())
+    at = start
+    for dwell, way in steps:
+        if way not in bounds or way[0] != at or not bounds[way][0] <= dwell <= bounds[way][1]:
+            return False
+        at = way[1]
+    return True
+
+
+@pytest.mark.parametrize(("name", "until"), [("bouncing_ball", 2.0), ("latch", 2.0), ("stick_slip_belt", 3.0)])
+def test_a_run_is_a_run_of_its_timed_automaton(name, until, tmp_path):
+    run = fsm_dyn.simulate(fsm_dyn.compile(name), until=until)
+    drawing.draw(fsm_dyn.compile(name).nx, tmp_path / "run.xml", "uppaal", trajectory=run)
+    text = (tmp_path / "run.xml").read_text()
+    changes = [item for item in run.transitions if not item.is_handover]
+    times = [float(run.t[0]), *(item.time for item in changes)]
+    steps = [
+        ((b - a) * 1e6, (item.source, item.target, item.cause))
+        for a, b, item in zip(times, times[1:], changes, strict=False)
+    ]
+    assert len(steps) > 2
+    assert follows(text, steps)
+    longest = max(range(len(steps)), key=lambda k: steps[k][0])
+    late = [*steps[:longest], (steps[longest][0] + 2.0, steps[longest][1])]
+    assert not follows(text, late)
