@@ -171,7 +171,7 @@ def test_the_editor_shows_errors_as_one_types_and_saves(viewed, tmp_path):
     path.write_text(fsm_dyn.load("bouncing_ball").text, encoding="utf-8")
     _, page = viewed(path, "--edit")
     page.running()
-    page.click("#editor-open")
+    page.wait("!document.querySelector('#editor').hidden")  # open from the start, as there is room
     page.wait("fsmDyn.editor.text")
     page.evaluate("(({ text }) => { text.focus(); text.setCursor(text.lastLine() + 1, 0); })(fsmDyn.editor)")
     page.keyboard.type("\nbodyes: {}")

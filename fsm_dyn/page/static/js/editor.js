@@ -2,6 +2,7 @@
 
 import { $, el, setText } from "./dom.js";
 
+const WIDE = 900; // px, of a page with room for the file next to the mechanism
 const PAUSE = 350; // ms without typing, after which the text is checked
 
 function loaded(tag, attributes) {
@@ -20,6 +21,8 @@ export class Editor {
   model(model) {
     $("editor-open").hidden = !model.edits;
     if (!model.edits) this.toggle(false);
+    else if (!this.begun && innerWidth >= WIDE) this.toggle(true); // on a narrow page the button opens it
+    this.begun ||= !!model.edits;
   }
 
   async toggle(open = this.box.hidden) {
