@@ -30,7 +30,7 @@ from fsm_dyn.run.input_pushes import InputPushes
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN
-from fsm_dyn.run.words import Words, words_at
+from fsm_dyn.run.words import Words, mode_words, words_at
 from fsm_dyn.runtime.abi import Event
 
 # -- Quantities of a run for charts: names, units, values at an instant --------------------------------------
@@ -325,7 +325,12 @@ class FrameEncoder:
 
     def mode_map(self) -> dict[str, Any]:
         """Return the payload of the mode graph, as far as it is derived."""
-        return mode_map(self.evaluator.automaton, self.graph.initial, self._outgoing)
+        automaton = self.evaluator.automaton
+        found = mode_map(automaton, self.graph.initial, self._outgoing)
+        for mode in (*found["modes"], *found["possible"]):
+            states = [contact.states.index(mode["states"][contact.name]) for contact in automaton.contacts]
+            mode["words"] = mode_words(self.words, states)
+        return found
 
     def guards(self) -> list[list[dict[str, str]]]:
         """Return the lists of guards that frames refer to by their numbers."""

@@ -358,6 +358,16 @@ def state_word(model: RunModel, contact: int, code: int) -> str:
     return OPEN if code == FREE else model.contacts[contact].states[code]
 
 
+def mode_words(words: Words, states: Sequence[int]) -> str:
+    """Return the touching contacts of a mode by their names: "striker on bolt slides, bolt out"."""
+    found = []
+    for entry, numbers in words.entries.items():
+        state = _state([state_word(words.model, number, int(states[number])) for number in numbers])
+        if state != OPEN:
+            found.append(f"{words.entry(entry)}{' slides' if slides(state) else ''}")
+    return ", ".join(found) or "nothing touches"
+
+
 def _state(states: Sequence[str]) -> str:
     touching = [state for state in states if state != OPEN]
     return STICK if STICK in touching else touching[0] if touching else OPEN

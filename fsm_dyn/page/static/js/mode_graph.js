@@ -443,6 +443,7 @@ export class ModeGraph {
       const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
       const states = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
       line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split(PARTS)[0] : data.name) }), ` ${states || "all open"}`);
+      if (data.mode.words && contacts.length) line.append(el("span", { class: "soft", text: ` · ${data.mode.words}` }));
     } else {
       const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
       line.append(el("b", { text: `${plain(data.from)} → ${plain(data.to)}` }), ` ${causes.join("; ") || "several contacts at once"}`);

@@ -10,7 +10,7 @@ import fsm_dyn
 from fsm_dyn.language import models
 from fsm_dyn.run.score_data import MOST_COLUMNS, Score, repeated
 from fsm_dyn.run.short_names import LONGEST
-from fsm_dyn.run.words import OPEN
+from fsm_dyn.run.words import OPEN, mode_words
 
 NAMED = (
     "piano_action", "latch_door", "tray", "twelve_contacts", "piano_action_simple", "seat_belt_reel", "gripper",
@@ -157,6 +157,13 @@ def test_a_model_without_contacts_moves_and_a_name_of_a_quantity_is_in_its_cause
     assert "first ball on block" in [lane.name for lane in Score(runs("tray").reading).lanes]  # a pair of a list
     belt = runs("seat_belt_reel").visits
     assert "angle of the pawl rises above 0.02 rad" in [visit.cause for visit in belt]
+
+
+def test_modes_in_words(runs):
+    """A mode of a live run is told by what touches in it."""
+    run = runs("latch_door")
+    told = {mode_words(run.reading.words, chart.states) for chart in run.model.charts}
+    assert {"nothing touches", "bolt out", "striker on bolt slides", "bolt out, door on frame"} <= told
 
 
 def test_names_of_all_shipped_models_are_those_of_their_parts():
