@@ -9,13 +9,14 @@ import math
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from fsm_dyn.core.errors import FsmDynError, InputError
+from fsm_dyn.core.errors import FsmDynError, InputError, ModelWarning
 
 P = ParamSpec("P")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")]
@@ -32,7 +33,9 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _shown_by(warnings.showwarning)
+                command(*args, **kwargs)
         except InputError as error:
             print_status(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
@@ -46,6 +49,18 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(FAILED) from None
 
     return wrapped
+
+
+def _shown_by(usual: Callable[..., None]) -> Callable[..., None]:
+    """Return what shows warnings: one of a model in one line with its place in the file, others as usual."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, ModelWarning):
+            print_status(f"warning: {message}")
+        else:
+            usual(message, category, *where, **more)
+
+    return show
 
 
 def print_status(text: str) -> None:

@@ -124,11 +124,15 @@ class StartWarning(UserWarning):
     """A run begins where a contact of its model cannot act."""
 
 
-class PhaseWarning(UserWarning):
+class ModelWarning(UserWarning):
+    """A model is valid, but a line of its file is likely a mistake."""
+
+
+class PhaseWarning(ModelWarning):
     """A phase of a model can never begin."""
 
 
-class VariantWarning(UserWarning):
+class VariantWarning(ModelWarning):
     """A variant of a model adds an entry whose name is almost that of another."""
 
 

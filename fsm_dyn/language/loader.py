@@ -197,6 +197,8 @@ def from_tree(
     with components, is complete: with the overlay applied and the components inlined.
     """
     form, whole, mechanism = _checked(tree, default_name, variant, origin)
+    if variant is not None:
+        check_added_names(tree, variant)
     if variant is not None or form.use:
         text = as_text(plain_data(whole))
     for name in form.variants:

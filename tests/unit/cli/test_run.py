@@ -272,3 +272,20 @@ def test_run_and_check_know_requirements(tmp_path):
     refused = call("check", file)
     assert refused.exit_code == 2
     assert f"{file}:{latch.count(chr(10)) + 3}:12: requirement 'latches': there is no mode 'latch'" in refused.stderr
+
+
+def test_a_likely_mistake_of_a_model_is_a_line_with_its_place(tmp_path):
+    path = tmp_path / "drop.yaml"
+    path.write_text(
+        "fsm_dyn: 1\ncoordinates: {y: m}\npoints: {P: {from: O, at: y*N.y}}\nbodies: {b: {center: P, mass: 1 kg}}\n"
+        "loads: [{force: 1 N*N.y, at: P, name: lift}]\n"
+        "variants: {heavy: {loads: [{force: 2 N*N.y, at: P, name: lifft}]}}\n",
+        encoding="utf-8",
+    )
+    for name in (str(path), f"{path}:heavy"):
+        result = call("run", name, "--until", "0.1")
+        assert result.exit_code == 0, result.stderr
+        (line,) = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
+        assert re.fullmatch(
+            r"warning: .*drop\.yaml:6:\d+: in variant heavy: loads has no 'lifft' .*did you mean 'lift'\?", line
+        )
