@@ -433,7 +433,8 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
     SubElement(root, "ModelExchange", kept, needsCompletedIntegratorStep="true")
     SubElement(
         root, "CoSimulation", kept, canHandleVariableCommunicationStepSize="true", hasEventMode="true",
-        mightReturnEarlyFromDoStep="true",
+        mightReturnEarlyFromDoStep="true", providesIntermediateUpdate="true",
+        canReturnEarlyAfterIntermediateUpdate="true",
     )  # fmt: skip
     add_units(root, variables)
     add_mode_items(SubElement(SubElement(root, "TypeDefinitions"), "EnumerationType", name=f"{run.prefix}_mode"), run)
@@ -458,6 +459,8 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
 def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
     """Return the attributes of the element of a variable."""
     found = variable.attributes | number_attributes(variable)
+    if variable.role in ("output", "state", "mode", "contact", "derivative"):
+        found["intermediateUpdate"] = "true"
     if variable.state is not None:
         found["derivative"] = str(variable.state)
     if variable.role == "state":

@@ -19,6 +19,10 @@ typedef const char *fmi3String;
 typedef enum { fmi3OK, fmi3Warning, fmi3Discard, fmi3Error, fmi3Fatal } fmi3Status;
 typedef void (*fmi3LogMessageCallback)(fmi3InstanceEnvironment, fmi3Status, fmi3String category, fmi3String message);
 typedef void (*fmi3Callback)(void);
+typedef void (*fmi3IntermediateUpdateCallback)(fmi3InstanceEnvironment, double time, fmi3Boolean set_requested,
+                                               fmi3Boolean get_allowed, fmi3Boolean step_finished,
+                                               fmi3Boolean can_return_early, fmi3Boolean *early_requested,
+                                               double *early_time);
 
 #define REFERENCES const fmi3ValueReference references[], size_t n
 
@@ -50,6 +54,16 @@ FMU_API fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, si
     return fmi3OK;
 }
 
+/* Let the importer read variables within a step; whether it wants the step to end here. */
+static bool update(struct fmu *fmu)
+{
+    fmi3Boolean early = false;
+    double time = fmu_time(fmu), early_time = time;
+    ((fmi3IntermediateUpdateCallback)fmu->updater)(fmu->environment, time, false, true, true, fmu->returns_early,
+                                                   &early, &early_time);
+    return early && fmu->returns_early;
+}
+
 /* Make an instance, or report why not. */
 static struct fmu *instantiate(fmi3String name, fmi3String token, bool logs, fmi3InstanceEnvironment environment,
                                fmi3LogMessageCallback logger)
@@ -72,13 +86,16 @@ FMU_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String tok
                                                  fmi3Boolean visible, fmi3Boolean logs, fmi3Boolean event_mode,
                                                  fmi3Boolean returns_early, const fmi3ValueReference required[],
                                                  size_t n, fmi3InstanceEnvironment environment,
-                                                 fmi3LogMessageCallback logger, fmi3Callback intermediate)
+                                                 fmi3LogMessageCallback logger,
+                                                 fmi3IntermediateUpdateCallback intermediate)
 {
-    (void)path, (void)visible, (void)required, (void)n, (void)intermediate;
+    (void)path, (void)visible, (void)required, (void)n;
     struct fmu *fmu = instantiate(name, token, logs, environment, logger);
     if (fmu != NULL) {
         fmu->event_mode = event_mode;
         fmu->returns_early = returns_early;
+        fmu->update = intermediate == NULL ? NULL : update;
+        fmu->updater = (void (*)(void))intermediate;
     }
     return fmu;
 }

@@ -52,6 +52,10 @@ struct fmu {
     bool starts_elsewhere;  // some were given since the start was assembled
     void *environment;
     void (*report)(struct fmu *fmu, bool error, const char *category, const char *text);
+    /* Let the importer read the state at this time, the begin of what follows; true: it wants the step to end here.  NULL
+       without such an importer. */
+    bool (*update)(struct fmu *fmu);
+    void (*updater)(void); // its function
     void (*logger)(void); // of the importer, whose type depends on the version
     struct fsm_machine *machine;
     char name[64];

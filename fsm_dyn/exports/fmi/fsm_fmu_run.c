@@ -142,6 +142,26 @@ static void begin_ramps(struct fmu *fmu, double size)
     }
 }
 
+/* Run to `end` (s), or to an event of which event mode is to know; the importer may look after every event, and at the
+   end, and stop there. */
+static enum fsm_status run_with_updates(struct fmu *fmu, double end)
+{
+    while (true) {
+        enum fsm_status status = fsm_machine_advance_to_event(fmu->machine, end);
+        bool event = status == FSM_PAUSED;
+        if (event && fmu->event_mode) {
+            return status;
+        }
+        if (event) {
+            status = fsm_machine_advance(fmu->machine, fsm_machine_time(fmu->machine));
+        }
+        fmu->stale = false;
+        if (status != FSM_DONE || fmu->update(fmu) || fsm_machine_time(fmu->machine) >= end) {
+            return status;
+        }
+    }
+}
+
 FSM_LOCAL bool fmu_take_step(struct fmu *fmu, double point, double size, struct fmu_step *step, const char *function)
 {
     if (!fmu_allows(fmu, FMU_STEP, function)) {
@@ -155,8 +175,9 @@ FSM_LOCAL bool fmu_take_step(struct fmu *fmu, double point, double size, struct 
         return false;
     }
     begin_ramps(fmu, end - fsm_machine_time(fmu->machine));
-    enum fsm_status status =
-        fmu->returns_early ? fsm_machine_advance_to_event(fmu->machine, end) : fsm_machine_advance(fmu->machine, end);
+    enum fsm_status status = fmu->update != NULL   ? run_with_updates(fmu, end)
+                             : fmu->returns_early ? fsm_machine_advance_to_event(fmu->machine, end)
+                                                  : fsm_machine_advance(fmu->machine, end);
     bool paused = status == FSM_PAUSED;
     if (paused && !fmu->event_mode) {
         status = fsm_machine_advance(fmu->machine, fsm_machine_time(fmu->machine));
