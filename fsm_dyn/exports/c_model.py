@@ -224,7 +224,10 @@ def header(run: ExportedRun) -> str:
     prefix, guard = run.prefix, f"{run.prefix.upper()}_H"
     parts = [f"/* {run.automaton.mechanism.name}: names and numbers of the exported model. */\n"]
     parts += [f"#ifndef {guard}\n#define {guard}\n", '#include "fsm_machine.h"\n']
-    values = {"state": run.x.tolist(), "parameter": run.c.tolist()[: len(run.names["parameter"])]}
+    parameters, inputs = len(run.names["parameter"]), len(run.names["input"])
+    context = run.c.tolist()
+    values = {"state": run.x.tolist(), "parameter": context[:parameters],
+              "input": context[parameters : parameters + inputs]}  # fmt: skip
     for kind, names in run.names.items():
         own = mode_identifiers(names) if kind == "mode" else identifiers(f"{kind}s", names)
         notes = [_note(run, kind, name, values.get(kind, [])[k : k + 1]) for k, name in enumerate(names)]

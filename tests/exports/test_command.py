@@ -106,3 +106,4 @@ def test_the_files_of_a_folder_are_listed(tmp_path):
     found = json.loads(done.stdout)
     assert found["folder"] == str(tmp_path / "out")
     assert {"latch.c", "latch.h", "main.c", "runtime/fsm_runtime.c"} <= set(found["files"])
+    assert "latch_input_push = 0, // N; 25.0 at the start" in (tmp_path / "out" / "latch.h").read_text()
