@@ -7,6 +7,7 @@ from tests.campaigns import (
     artefacts,
     caches,
     continued,
+    edges_of_shapes,
     endurance,
     exported_throws,
     faults,
@@ -54,6 +55,11 @@ CAMPAIGNS = {
     "laws, impossible modes": Kind(laws.excluded_modes, 4000, "no mode that the geometry excludes, up to 12 contacts"),
     "laws, refutations": Kind(
         refutations.case, 160, "no configuration has what the geometry excludes, by separate searches", longest=3600
+    ),
+    "laws, edges of shapes": Kind(
+        edges_of_shapes.case,
+        10_000,
+        "disks, hollow curves, cords, concentric circles: depth, energy, another integration",
     ),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),

@@ -18,6 +18,7 @@ from tests.campaigns import (  # fmt: skip
     artefacts,
     caches,
     continued,
+    edges_of_shapes,
     endurance,
     faults,
     files,
@@ -138,6 +139,11 @@ def test_ramps(model):
 
 def test_laws_of_models_with_contacts():
     fail_on([(seed, laws.contact_models(seed, contacts=6)) for seed in (*range(CONTACT_MODELS), *LAWS_FOUND)])
+
+
+def test_edges_of_shapes():
+    count = len(edges_of_shapes.NAMES)  # hollow curves, behind the first three, have tests of their own
+    fail_on([(seed, edges_of_shapes.case(seed)) for first in range(3) for seed in (first, first + count)])
 
 
 def test_no_run_meets_a_mode_that_the_geometry_excludes():

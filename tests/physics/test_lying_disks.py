@@ -4,29 +4,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from tests.physics.edge_models import COIN, CORD, RING
 
-COIN = """
-fsm_dyn: 1
-name: coin
-parameters: {m: 5 g, R: 12 mm, a: 0.25 rad}
-coordinates: {x: m, y: m, z: m}
-frames: {F: {parent: N, euler_parameters: p}}
-points: {S: {from: O, at: x*N.x + y*N.y + z*N.z}}
-bodies: {coin: {frame: F, center: S, mass: m, inertia: {xx: m*R**2/4, yy: m*R**2/4, zz: m*R**2/2}}}
-speeds:
-  vx: rate(x)
-  vy: rate(y)
-  vz: rate(z)
-  w1: "dot(omega(F), F.x)"
-  w2: "dot(omega(F), F.y)"
-  w3: "dot(omega(F), F.z)"
-shapes:
-  rim: {disk: {frame: F, center: S, axis: F.z, radius: R}}
-  table: {plane: {from: O}, side: N.z}
-contacts: {touch: {between: [rim, table], friction: 0.4}}
-loads: [{gravity: -9.81 m/s^2*N.z}]
-initial: {z: R*sin(2*a), p0: cos(a), p1: sin(a)}
-"""
 METHODS = {
     "dopri5": {},
     "radau": {"method": "radau"},
@@ -91,19 +70,6 @@ def test_a_disk_that_falls_any_way_ends_flat(turn, tmp_path):
     assert np.abs(run.u[-1]).max() <= 1e-9
 
 
-CORD = """
-fsm_dyn: 1
-name: bungee
-parameters: {v: 0 m/s}
-coordinates: {x: m, y: m}
-points: {P: {from: O, at: x*N.x + y*N.y}}
-bodies: {jumper: {center: P, mass: 70 kg}}
-contacts: {cord: {gap: "10 m - norm(pos(P))", compliant: {stiffness: 100 N/m}}}
-loads: [{gravity: -9.81 m/s^2*N.y}]
-initial: {x_dot: v}
-"""
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cord_that_begins_at_its_anchor(method, tmp_path):
     """A fall of 10 m, then a swing on the cord about the equilibrium."""
@@ -118,20 +84,6 @@ def test_a_cord_that_begins_at_its_anchor(method, tmp_path):
 def test_a_cord_that_begins_at_its_anchor_with_a_speed(tmp_path):
     run = fsm_dyn.simulate(compiled(CORD, tmp_path), until=1.0, parameters={"v": 3.0})
     assert run.q[-1] == pytest.approx([3.0, -9.81 / 2], abs=1e-9)
-
-
-RING = """
-fsm_dyn: 1
-name: ring
-coordinates: {x: m, y: m}
-points: {P: {from: O, at: x*N.x + y*N.y}}
-bodies: {pin: {center: P, mass: 1 kg}}
-shapes:
-  pin_rim: {circle: {center: P, radius: 4 mm}}
-  hole: {circle: {center: O, radius: 5 mm}, side: inside}
-contacts: {play: {between: [pin_rim, hole]}}
-loads: [{gravity: -9.81 m/s^2*N.y}]
-"""
 
 
 @pytest.mark.parametrize("method", METHODS)
