@@ -68,7 +68,7 @@ def test_a_continued_run_is_the_one_that_was_not_interrupted(model, method, tmp_
         ({"step": 2e-3}, {"method": "dopri5"}, 1.0),
     ],
 )
-def test_a_run_goes_on_by_another_method_or_step(first, then, longest, tmp_path):
+def test_a_run_is_continued_by_another_method_or_step(first, then, longest, tmp_path):
     """Modes and the end are those of an accurate run by one method; a file of the run has its last settings."""
     graph = fsm_dyn.compile("bouncing_ball")
     until = 1.2
