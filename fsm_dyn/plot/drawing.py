@@ -266,7 +266,7 @@ def to_timed_uppaal(trajectory: Trajectory) -> str:
     An edge that the run took is open from its shortest to its longest dwell time in the mode, rounded outwards to
     microseconds, and sets the clock to zero; a location is left by the latest of these. What the automaton can do
     contains the run, and any order of the run's edges within these times. An autonomous model with one start has no
-    other run; with inputs, or another start, it says nothing of those.
+    other run; with inputs, or another start, it implies nothing about those.
 
     Parameters
     ----------

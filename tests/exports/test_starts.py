@@ -51,7 +51,7 @@ def test_the_start_and_the_motion_are_those_of_python(model):
         np.testing.assert_allclose(machine.state(it, len(layout.x)), run.rows.x[-1], rtol=1e-7, atol=1e-8)
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing(model):
+def test_contradictions_are_refused_and_change_nothing(model):
     name, graph, machine = model
     layout = graph.automaton.terms.layout
     it = machine.create()
