@@ -279,7 +279,11 @@ def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Orig
     try:
         path = models.find(stem) if models.is_bare_name(stem) else _beside(stem, origin)
     except InputError as error:
-        raise ModelError(error.message, place, found=text, allowed=error.allowed, remedy=error.remedy) from None
+        remedy = error.remedy
+        if models.is_bare_name(stem):  # a component is no path
+            ending = f"name a file in the same folder with its ending: {stem}.yaml"
+            remedy = did_you_mean(stem, models.names()) or ending
+        raise ModelError(error.message, place, found=text, allowed=error.allowed, remedy=remedy) from None
     file = str(path.resolve())
     if file in origin.files:
         raise ModelError(

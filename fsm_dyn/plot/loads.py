@@ -73,13 +73,13 @@ def loads(
     Raises
     ------
     InputError
-        There is no such connection or frame, no connection bears a load, or with ``ax`` there is not one connection.
+        There is no such connection or frame, no connection carries a load, or with ``ax`` there is not one connection.
     """
     rows = dense_rows(trajectory.rows, trajectory.sample)
     chosen = list(connections) if connections is not None else _largest(rows)
     pins = [rows.pins[name] for name in chosen]
     if not pins:
-        raise InputError(f"in this run of {trajectory.model.name} no connection bears a load")
+        raise InputError(f"in this run of {trajectory.model.name} no connection carries a load")
     impacts = [item for item in trajectory.transitions if item.impulse]
     timeline = visits_timeline(trajectory.reading)
     titles = [f"{pin.info.name}: {words_of(trajectory.reading, pin.info)}" for pin in pins]

@@ -179,6 +179,9 @@ def test_contact_and_friction_of_components_on_a_block(tmp_path):
     """Two copies of a component press a block from both sides; its weight hangs on their friction, and they wear."""
     (tmp_path / "presser.yaml").write_text(PRESSER, encoding="utf-8")
     path = tmp_path / "pressed.yaml"
+    path.write_text(PRESSED.replace("presser.yaml", "presser"), encoding="utf-8")
+    with pytest.raises(fsm_dyn.ModelError, match=r"name a file in the same folder with its ending: presser\.yaml"):
+        fsm_dyn.load(path)
     path.write_text(PRESSED, encoding="utf-8")
     m, mu, push, g = 1.5, 0.4, 10.0, 9.81
     run = fsm_dyn.simulate(fsm_dyn.compile(path), 0.1)
@@ -193,7 +196,7 @@ def test_contact_and_friction_of_components_on_a_block(tmp_path):
     assert run.wear["one_face"].depth[-1] == pytest.approx(1e-14 * push * way / 1e-4, rel=1e-8)
 
 
-def test_places_on_bodies_that_do_not_turn_are_mirrored():
+def test_points_on_bodies_that_do_not_turn_are_mirrored():
     """The pads of a gripper, one without a frame and one in a turned one, hold the block at mirrored points."""
     run = fsm_dyn.simulate(fsm_dyn.compile("gripper"), 1.0)
     held = run.sample([0.95])

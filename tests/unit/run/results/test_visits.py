@@ -159,8 +159,8 @@ def test_a_model_without_contacts_moves_and_a_name_of_a_quantity_is_in_its_cause
     assert "angle of the pawl rises above 0.02 rad" in [visit.cause for visit in belt]
 
 
-def test_modes_in_words(runs):
-    """A mode of a live run is told by what touches in it."""
+def test_modes_by_names_of_contacts(runs):
+    """The names of what touches in a mode, for live runs."""
     run = runs("latch_door")
     told = {mode_words(run.reading.words, chart.states) for chart in run.model.charts}
     assert {"nothing touches", "bolt out", "striker on bolt slides", "bolt out, door on frame"} <= told
