@@ -321,6 +321,8 @@ _SMALLER = 0.55  # than the largest they could be, if there are more of them
 _MARGIN = 0.05  # of the larger side
 _BAND = 0.27  # inches above a snapshot, for its time and visit
 _SIZE = 5.5  # points
+_SIDES = 0.16  # inches, of a cell without text
+_LEAST = 4.2  # points, of a name that is too wide else
 _THIN = 0.6  # of the lines of a large picture
 
 
@@ -367,7 +369,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
             for number, text in enumerate(lines[k]):
                 picture.text(
                     left + 0.5 / columns, top - (0.04 + 0.11 * number) / HEIGHT, text,
-                    fontsize=_SIZE, ha="center", va="top", color=palette.INK,
+                    fontsize=_fitting(text, WIDTH / columns - _SIDES), ha="center", va="top", color=palette.INK,
                     bbox=style.chip(colours[view.visits[k]]) if number and columns * rows > 1 else None,
                 )  # fmt: skip
             axes.set_axis_off()
@@ -412,13 +414,18 @@ def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatAr
 
 def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, str]]:
     """Yield the time and the visit of each snapshot, or of all superposed ones, no wider than a cell (inches)."""
-    room = width - 0.16
+    room = width - _SIDES
     if overlaid:
         names = ", ".join(dict.fromkeys(view.visits))
-        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(names, room, _SIZE)
+        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(names, room, _LEAST)
         return
     for time, name in zip(view.times, view.visits, strict=True):
-        yield f"{time:.3g} s", style.fitted(name, room, _SIZE, abridged)
+        yield f"{time:.3g} s", style.fitted(name, room, _LEAST, abridged)
+
+
+def _fitting(text: str, room: float) -> float:
+    """Return the size, points, at which a text is as wide as its room (inches), or smaller."""
+    return min(_SIZE, _SIZE * 72.0 * room / max(style.text_width(text, _SIZE), 1e-9))
 
 
 def _boxes(view: View) -> FloatArray:
