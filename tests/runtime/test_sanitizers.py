@@ -62,9 +62,9 @@ def test_proofs_of_approaches_are_clean(tmp_path):
     """Throws at every shape and narrow guards by every way: enclosures, regions, pieces, forces that are solved for."""
     watched = tmp_path / "watched.so"
     compile_library([FOLDER / "fsm_runtime.c"], watched, "-O1", *SANITIZE)
-    found = ended(started("thrown", str(watched), "3", **sanitizer_environment()), 1200).splitlines()
+    found = ended(started("thrown", str(watched), "1", **sanitizer_environment()), 1800).splitlines()
     assert found[:-1] == []
-    assert int(found[-1]) > 300
+    assert int(found[-1]) > 200
 
 
 @pytest.mark.parametrize("seed", [1, 2])
