@@ -233,6 +233,7 @@ def combined_spec(parts: Sequence[DeviceSpec]) -> DeviceSpec:
         low=tuple(value for part in parts for value in part.low or (-_UNKNOWN,) * part.axes),
         high=tuple(value for part in parts for value in part.high or (_UNKNOWN,) * part.axes),
         felt=any(part.felt for part in parts),
+        velocity_lag=max(part.velocity_lag for part in parts),
         kind=kinds.pop(),
         parts=tuple(parts),
     )

@@ -36,7 +36,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
-from fsm_dyn.devices.library_process import LibraryDriver, RepeatedNumbers
+from fsm_dyn.devices.library_process import LIBRARY_LAG, LibraryDriver, RepeatedNumbers
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG, DeviceSpec, Sample
 
 REACH: Final = 0.25  # m
@@ -117,6 +117,7 @@ class DhdDevice:
         return DeviceSpec(
             "force_dimension", 3, WATCHDOG if watchdog else NOTHING, watchdog,
             force=given.number("force", float("inf"), above=True), handle=given.handle(), low=low, high=high,
+            velocity_lag=LIBRARY_LAG,
         )  # fmt: skip
 
     def open(self) -> None:

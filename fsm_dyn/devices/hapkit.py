@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import connections as sl
 from fsm_dyn.devices.driver_tools import OptionReader
-from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec, Sample
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec, Sample, lag_of
 
 # -- Packets between host and paddle; ``firmware/hapkit/hapkit_protocol.h`` is the same in C -----------------
 #
@@ -236,7 +236,7 @@ class Driver:
         handle = DeviceDynamics(**numbers, velocity_bandwidth=SMOOTHING)
         return DeviceSpec(
             "hapkit", 1, SAFE_FRAME, WATCHDOG, SAFE_PACKET, force, handle=handle, zeroed=True,
-            zero_frame=SAFE_PACKET, low=(-reach,), high=(reach,),
+            zero_frame=SAFE_PACKET, low=(-reach,), high=(reach,), velocity_lag=lag_of(SMOOTHING),
         )  # fmt: skip
 
     @classmethod

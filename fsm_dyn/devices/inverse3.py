@@ -53,7 +53,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import WebSocketLine, close_frame, shared, text_frame
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
-from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, VELOCITY_LAG, DeviceSpec, Sample, lag_of
 
 PORT: Final = 10001
 BANDWIDTH: Final = 30.0  # Hz
@@ -304,7 +304,7 @@ class Driver:
         given = OptionReader("driver inverse3", options, _KNOWN)
         form = given.choice("format", "3.5", FORMATS)
         given.count("port", PORT, 1, 65535)
-        given.number("bandwidth", BANDWIDTH, above=True)
+        bandwidth = given.number("bandwidth", BANDWIDTH, above=True)
         given.number("patience", PATIENCE)
         if isinstance(options.get("device_id"), float):  # 0E00 is a number to JSON
             raise InputError(
@@ -325,6 +325,7 @@ class Driver:
             safe_packet=zero + close_frame(),
             force=given.number("force", math.inf, above=True),
             handle=given.handle(),
+            velocity_lag=max(VELOCITY_LAG, lag_of(bandwidth)),
             zero_frame=zero,
             low=low,
             high=high,

@@ -43,6 +43,7 @@ KEPT: Final = 0.02  # s for which a force is shown without another one
 INTERVAL: Final = 2.5e-4  # s between samples
 STOPPED: Final = 0.1  # s after which a stopped library process is killed, as a tick process without ticks
 PATIENCE: Final = 30.0  # s for the library to open its device
+LIBRARY_LAG: Final = 0.01  # s, half of the window from which a library estimates velocities
 REPEATED: Final = 0.025  # s of the same numbers in motion: velocities estimated from counts change within some 20 ms
 AT_REST: Final = 1e-9  # m/s, left by rounding
 _WATCH_EVERY: Final = 0.02  # s between looks at a library process

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import connections as sl
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
-from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample
+from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample, lag_of
 
 # -- Kinematics of a pantograph of five bars -----------------------------------------------------------------
 #
@@ -280,6 +280,7 @@ class Driver:
         return DeviceSpec(
             "pantograph", 2, SAFE_FRAME, safe_packet=none, zero_frame=none,
             force=given.number("force", float("inf"), above=True), handle=given.handle(bandwidth), low=low, high=high,
+            velocity_lag=lag_of(bandwidth),
         )  # fmt: skip
 
     @classmethod

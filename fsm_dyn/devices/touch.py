@@ -37,7 +37,7 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
-from fsm_dyn.devices.library_process import LibraryDriver, RepeatedNumbers
+from fsm_dyn.devices.library_process import LIBRARY_LAG, LibraryDriver, RepeatedNumbers
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
 
 DEVICE: Final = "Default Device"
@@ -223,7 +223,9 @@ class HdDevice:
         given.number("release", RELEASE, above=True, most=1.0)
         low, high = given.workspace((REACH,) * 3)
         force = given.number("force", float("inf"), above=True)
-        return DeviceSpec("touch", 3, NOTHING, force=force, handle=given.handle(), low=low, high=high)
+        return DeviceSpec(
+            "touch", 3, NOTHING, force=force, handle=given.handle(), low=low, high=high, velocity_lag=LIBRARY_LAG
+        )
 
     def open(self) -> None:
         """Open the device, and start the servo loop with a force of zero.

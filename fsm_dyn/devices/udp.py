@@ -20,7 +20,16 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.connections import shared
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE, NOTHING, SAFE_FRAME, DeviceSpec, Sample
+from fsm_dyn.live.driver_protocol import (
+    ADMITTANCE,
+    IMPEDANCE,
+    NOTHING,
+    SAFE_FRAME,
+    VELOCITY_LAG,
+    DeviceSpec,
+    Sample,
+    lag_of,
+)
 from fsm_dyn.live.pacing import CompiledIO
 from fsm_dyn.run.structures import Bundle
 from fsm_dyn.runtime import library
@@ -256,7 +265,7 @@ class Driver:
         given = OptionReader("driver udp", options, _KNOWN)
         axes, watchdog = given.count("axes", 3, 1, 6), given.number("watchdog", WATCHDOG_TIME)
         given.count("port", PORT, 0, 65535)
-        given.number("bandwidth", BANDWIDTH, above=True)
+        bandwidth = given.number("bandwidth", BANDWIDTH, above=True)
         given.number("patience", PATIENCE)
         turns = given.turns(axes)
         low, high = given.workspace([_REACH[i in turns] for i in range(axes)])
@@ -271,6 +280,7 @@ class Driver:
             torque=given.number("torque", math.inf, above=True),
             rotational_axes=turns,
             handle=given.handle(),
+            velocity_lag=max(VELOCITY_LAG, lag_of(bandwidth)),
             zero_frame=let_go,
             low=low,
             high=high,

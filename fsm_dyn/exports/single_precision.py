@@ -40,7 +40,8 @@ _FUNCTIONS: Final = frozenset({"sqrt", "fabs", "floor", "fmod", "copysign"})
 #: Parts of the runtime missing in a machine of floats: elementary functions of doubles, saved states (words of
 #: doubles) and the live loop.
 LEFT_OUT: Final = frozenset(
-    {"elementary_tables.h", "saved_words.c", "saved_state.c", "saved_state.h", "tick_inputs.c", "tick_step.c", "tick.h",
+    {"elementary_tables.h", "saved_words.c", "saved_state.c", "saved_state.h", "tick_inputs.c", "tick_samples.c",
+     "tick_step.c", "tick.h",
      "live.h", "pacing.c", "pacing.h", "udp.c", "scripted_hand.c", "sources.c", "atomic.h"}
 )  # fmt: skip
 

@@ -199,6 +199,8 @@ class Limits:
         Largest norms of the force and torque measured by such a device, N and N m; a sample beyond is rejected.
     hand_force_rate, hand_torque_rate : float
         Their rates of change since the last accepted sample, N/s and N m/s, likewise.
+    velocity_lag : float, optional
+        By which the velocity in a sample may lag behind the device, s; None: as declared by the driver.
     """
 
     force: float = 8.0
@@ -222,6 +224,7 @@ class Limits:
     hand_force_rate: float = 5000.0
     hand_torque: float = 10.0
     hand_torque_rate: float = 500.0
+    velocity_lag: float | None = None
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Limits:

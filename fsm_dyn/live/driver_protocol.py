@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,14 @@ SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet 
 IMPEDANCE, ADMITTANCE = "impedance", "admittance"  # kinds of devices
 NOTHING: Final = "none"  # nothing removes the force: its limit is reduced
 UNSTOPPED_FORCE_FRACTION: Final = 0.2  # of the force limit, for devices without a stop mechanism
+
+
+def lag_of(bandwidth: float) -> float:
+    """Return the lag (s) of a filter of first order with this bandwidth (Hz)."""
+    return 1.0 / (2.0 * math.pi * bandwidth)
+
+
+VELOCITY_LAG: Final = lag_of(30.0)  # s, of a device that does not say
 
 
 class Sample(NamedTuple):
@@ -113,6 +122,8 @@ class DeviceSpec:
         rad/s; zero: stand still), and ``force`` and ``torque`` are the largest speeds.
     parts : tuple of DeviceSpec
         The combined devices, with consecutive axes; empty for a single device.
+    velocity_lag : float
+        By which the velocity in a sample may lag behind the device, s: by a filter, or half the window of a difference.
     """
 
     name: str
@@ -132,6 +143,7 @@ class DeviceSpec:
     felt: bool = True
     kind: str = IMPEDANCE
     parts: tuple[DeviceSpec, ...] = ()
+    velocity_lag: float = VELOCITY_LAG
 
 
 Transport = int | None | Sequence[int | None]  # of a device; a sequence for combined devices

@@ -66,8 +66,8 @@ class HandCommands:
         self.waiting.append((values, free[0]))
         return free[0] + 1
 
-    def release(self, message: Mapping[str, Any]) -> None:
-        """Release one constraint by its number, or all of them.
+    def release(self, message: Mapping[str, Any]) -> list[int]:
+        """Release one constraint by its number, or all of them; return the numbers of those that held.
 
         Raises
         ------
@@ -81,11 +81,13 @@ class HandCommands:
             raise InputError("no constraint of the hand", found=repr(number)[:40], allowed=f"1 to {len(self._slots)}")
         chosen = range(len(self._slots)) if number is None else [number - 1]
         self.waiting = deque(item for item in self.waiting if item[1] not in chosen)
+        held = [k + 1 for k in chosen if self._stepper.tick_data.now[self._slots[k]] > 0.5]
         for k in chosen:
             self._stepper.tick_data.targets[self._slots[k]] = 0.0
             self._reserved.discard(k)
             if self._going == k:
                 self._going = -1
+        return held
 
     @property
     def imposed(self) -> int:

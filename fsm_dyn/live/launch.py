@@ -99,7 +99,8 @@ def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
         name: min(getattr(limits, name), most) * part
         for name, most in zip(names, (spec.force, spec.torque), strict=True)
     }
-    return replace(limits, low=limits.low or spec.low, high=limits.high or spec.high, **reduced)
+    lag = spec.velocity_lag if limits.velocity_lag is None else limits.velocity_lag
+    return replace(limits, low=limits.low or spec.low, high=limits.high or spec.high, velocity_lag=lag, **reduced)
 
 
 def release_time(settings: LiveSettings, spec: DeviceSpec) -> float:

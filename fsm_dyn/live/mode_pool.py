@@ -2,7 +2,8 @@
 
 A mode not derived in advance is reached within a tick and needed in the same tick. The slow work is done before the
 loop begins: machine code for ``STOCK`` modes, room for them in the tables, the guards of every contact in every state.
-Within the tick only the mode's guards are listed and its context is filled in, in about 0.2 ms.
+Within the tick only the mode's guards are listed and its context is filled in, in about 0.2 ms. Modes that are expected
+are made ready between ticks: then their entry into the tables is left. No result depends on what was expected.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.derive.guards import Guard, list_guards
+from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.programs.kernels import BoundKernels
 from fsm_dyn.run import online as oc
@@ -28,6 +30,7 @@ from fsm_dyn.runtime.layouts import Tables
 
 STOCK: Final = 96  # modes in the mode pool
 ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for derived kernels
+READY: Final = 24  # modes made ready at once, in addition to ``STOCK``
 
 
 LEAST: Final = 100  # online evaluations before a mode switches to derived kernels
@@ -67,6 +70,18 @@ class _KernelPool:
         return _FromStock(mode, self._tables[number], rhs, full, number)
 
 
+@dataclass(frozen=True)
+class _ReadyMode:
+    """A mode with kernels and columns of the tables; ``guards``: events, subjects, directions, units, codes."""
+
+    mode: OnlineMode
+    kernels: _FromStock
+    flags: int
+    name: str
+    leaving: Sequence[int]
+    guards: tuple[Sequence[Any] | npt.NDArray[Any], ...]
+
+
 class PooledExecutable(OnlineExecutable):
     """Executable with free kernels and room in its tables for modes not reached yet.
 
@@ -78,11 +93,17 @@ class PooledExecutable(OnlineExecutable):
     _leaving: dict[int, tuple[Guard, ...]]
     _left = 0  # room in the tables, in modes
     _pending: frozenset[tuple[int, ...]] = frozenset()  # modes with derived kernels not in the tables yet
+    _ready: dict[tuple[int, ...], _ReadyMode]
 
     @property
     def stocked(self) -> bool:
         """Whether a requested mode is available within the tick."""
-        return self._shelf is not None and bool(self._shelf.free) and self._left > 0
+        return self._free > 0 and self._left > 0
+
+    @property
+    def _free(self) -> int:
+        """Kernels left in the mode pool."""
+        return 0 if self._shelf is None else len(self._shelf.free) + len(self._ready) - READY
 
     def prepare(self) -> None:
         """Fill the mode pool; slow, before the loop begins."""
@@ -90,7 +111,8 @@ class PooledExecutable(OnlineExecutable):
         if not automaton.contacts or self._shelf is not None:
             return
         self._list_parts()
-        self._shelf = _KernelPool(STOCK)
+        self._ready = {}
+        self._shelf = _KernelPool(STOCK + READY)
         self.tables = self._build()
         first = self.charts[0].programs.states
         self.mode_of(first).full.context()
@@ -126,7 +148,7 @@ class PooledExecutable(OnlineExecutable):
         number = self._numbers.get(states, -1)
         if number < 0 or states in self._own or self.charts[number].full not in self._online:
             return None
-        if self._shelf is None or self._left <= len(self._shelf.free):
+        if self._shelf is None or self._left <= self._free:
             return None
         self._own[states] = kernels
         self._pending |= {states}
@@ -200,16 +222,38 @@ class PooledExecutable(OnlineExecutable):
         # load sharing is for reports, and a live run makes none
         return OnlineMode(states, guards, OnlineFull(states, guards, self._contexts), ())
 
+    def make_ready(self, states: tuple[int, ...]) -> bool:
+        """Prepare a mode that may be reached soon, between ticks, in about 0.2 ms; return whether it was missing.
+
+        Parameters
+        ----------
+        states : tuple of int
+            Contact states.
+        """
+        if self._shelf is None or states in self._numbers or states in self._ready:
+            return False
+        if len(self._ready) >= READY:
+            oldest = self._ready.pop(next(iter(self._ready)))
+            self._shelf.free.append(oldest.kernels.number)
+        self._ready[states] = self._made(states)
+        return True
+
+    def _made(self, states: tuple[int, ...]) -> _ReadyMode:
+        mode = self.mode_of(states)
+        assert self._shelf is not None
+        kernels = self._shelf.take(mode)
+        return _ReadyMode(mode, kernels, *self._entries(mode))
+
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         if self._shelf is None or not self.stocked:
             super()._append_online(states, group)
             return
-        mode = self.mode_of(states)
-        kernels = self._shelf.take(mode)
+        made = self._ready.pop(states, None) or self._made(states)
+        kernels = made.kernels
         self._online[kernels.full] = kernels
-        chart = ModeChart(group, mode, kernels.rhs, kernels.full)
+        chart = ModeChart(group, made.mode, kernels.rhs, kernels.full)
         self.charts.append(chart)
-        self._enter(chart)
+        self._enter(chart, (made.flags, made.name, made.leaving, made.guards))
 
     # -- tables with room ------------------------------------------------------------------------------------
 
@@ -262,26 +306,37 @@ class PooledExecutable(OnlineExecutable):
         changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), ROOM), np.int8)])
         return tables._replace(**changed)
 
-    def _enter(self, chart: ModeChart) -> None:
+    def _entries(self, programs: RunnableMode) -> tuple[int, str, Sequence[int], tuple[Any, ...]]:
+        """Return flags, name, leaving transitions and columns of the guards of a mode."""
+        guards, name = programs.guards, self.automaton.name_of(programs.states)
+        codes = None if self.guard_enclosure is None else self.guard_enclosure.outputs(guards)
+        columns = (
+            [guard.event for guard in guards],
+            [guard.subject for guard in guards],
+            [guard.direction for guard in guards],
+            self.numerics.guards(guards),
+            codes,
+        )
+        return self._flags(programs), name.name, self.automaton.outgoing_transitions(name), columns
+
+    def _enter(self, chart: ModeChart, entries: tuple[int, str, Sequence[int], tuple[Any, ...]] | None = None) -> None:
         """Write a chart into free rows of the tables, in place."""
         tables, number = self.tables, len(self.charts) - 1
         states, guards = chart.programs.states, chart.programs.guards
-        name = self.automaton.name_of(states)
+        flags, name, leaving, (events, subjects, directions, units, codes) = entries or self._entries(chart.programs)
         first = int(tables.mode_guard_start[number])
         last = first + len(guards)
         tables.mode_rhs[number], tables.mode_full[number] = chart.rhs, chart.full
         tables.mode_states[number] = states
-        tables.mode_flags[number], tables.mode_group[number] = self._flags(chart.programs), chart.mode
+        tables.mode_flags[number], tables.mode_group[number] = flags, chart.mode
         tables.mode_guard_start[number + 1] = last
-        tables.guard_event[first:last] = [guard.event for guard in guards]
-        tables.guard_contact[first:last] = [guard.subject for guard in guards]
-        tables.guard_direction[first:last] = [guard.direction for guard in guards]
-        tables.guard_unit[first:last] = self.numerics.guards(guards)
-        if self.guard_enclosure is not None:
-            tables.guard_enclosure[first:last] = self.guard_enclosure.outputs(guards)
-        tables.transition_leaves[self.automaton.outgoing_transitions(name), number] = 1
+        tables.guard_event[first:last], tables.guard_contact[first:last] = events, subjects
+        tables.guard_direction[first:last], tables.guard_unit[first:last] = directions, units
+        if codes is not None:
+            tables.guard_enclosure[first:last] = codes
+        tables.transition_leaves[leaving, number] = 1
         tables.sizes[Sizes.N_MODES] = number + 1
-        self.chart_names += (name.name,)
+        self.chart_names += (name,)
         self.chart_programs += (chart.programs,)
         self._numbers.setdefault(states, number)
         self._left -= 1

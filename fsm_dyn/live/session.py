@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NotRequired, TypedDict
@@ -25,10 +25,12 @@ from fsm_dyn.language.values import Parameters
 from fsm_dyn.live import shared_memory, watchdog
 from fsm_dyn.live.controller import FAILED, FAULTS, PHASES
 from fsm_dyn.live.driver_protocol import descriptors
+from fsm_dyn.live.foresight import Foresight, Lookout
 from fsm_dyn.live.launch import Prepared, derives, prepare, saved, start_processes
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.pacing import percentiles
 from fsm_dyn.live.recording import Recorder
+from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN, MODE_COLUMN
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import LiveHeader, RecordColumn, TickState, WatchdogAction
@@ -146,12 +148,13 @@ class LiveSession:
         self.columns = columns_of(stepper)
         self.graph = stepper.graph
         self._stepper = stepper
-        self._lock = threading.Lock()
+        self._lock, self._listening = threading.Lock(), threading.Lock()
         self._events_at = 0
         self._told: list[dict[str, Any]] = []
         self._recording_ended = False
         self._given = 0
         self.recorder: Recorder | None = None
+        self._lookout: Lookout | None = None
         states = tuple(chart.programs.states for chart in stepper.executable.charts)
         self._known: list[tuple[float, tuple[str, ...], States]] = [(-math.inf, stepper.executable.chart_names, states)]
         with contextlib.ExitStack() as made:
@@ -185,6 +188,13 @@ class LiveSession:
         if record is not None:
             kept = replace(settings, modes=self.modes)
             self.recorder = Recorder(Path(record), self._block, self.columns, kept, saved(self.graph))
+        self._block.header[LiveHeader.NEXT_EVENT] = -1
+        if settings.look_ahead > 0.0:
+            self._followed = 0
+            self._lookout = Lookout(
+                lambda: Foresight(settings, self.graph, self.columns), self._latest, self._commands_done,
+                self._expect, settings.look_ahead,
+            )  # fmt: skip
 
     @classmethod
     def start(
@@ -223,6 +233,35 @@ class LiveSession:
         progress(STARTING)
         return cls(ready, record)
 
+    # -- running ahead -------------------------------------------------------------------------------------
+
+    def _latest(self) -> tuple[NDArray[np.float64], tuple[int, ...]] | None:
+        """Return the latest row with its contact states, None while the run rests or is behind."""
+        header = self._block.header
+        rows, _, _ = shared_memory.take_rows(
+            self._block.rows, header, LiveHeader.ROWS, max(0, int(header[LiveHeader.ROWS]) - 1)
+        )
+        if not len(rows) or header[LiveHeader.STOP_REQUESTED]:
+            return None
+        row = rows[-1]
+        self._listen()
+        states = self.modes_at(row[0])[1]
+        moves = row[ADVANCED] and not row[INCOMPLETE_COLUMN] and int(row[MODE_COLUMN]) < len(states)
+        return (row, states[int(row[MODE_COLUMN])]) if moves else None
+
+    def _commands_done(self) -> list[dict[str, Any]]:
+        """Return events of commands carried out since the last call."""
+        begin, self._followed = self._followed, len(self._told)
+        return [event for event in self._told[begin : self._followed] if event.get("event") == "command_done"]
+
+    def _expect(self, when: float | None, states: Sequence[tuple[int, ...]]) -> None:
+        """Publish the time of the next transition, and let modes be made ready."""
+        self._block.header[LiveHeader.NEXT_EVENT] = -1 if when is None else int(1e9 * when)
+        more = [item for item in states if item not in self.states]
+        if more:
+            with contextlib.suppress(RunError):  # a full mailbox has more to do
+                self.send("expect", states=more)
+
     # -- looking -------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any] | None:
@@ -239,6 +278,8 @@ class LiveSession:
         found = self.columns.as_dict(rows[-1], self.modes)
         found["phase"] = PHASES[found["phase"]]
         found["fault"] = FAULTS[found["fault"]]
+        when = int(self._block.header[LiveHeader.NEXT_EVENT])
+        found["next_event"] = 1e-9 * when if when >= 0 and 1e-9 * when >= found["t"] else None
         return found
 
     def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
@@ -335,6 +376,10 @@ class LiveSession:
 
     def _listen(self) -> None:
         """Read new events; they have the names of modes added during the run."""
+        with self._listening:  # the thread that runs ahead listens too
+            self._take_events()
+
+    def _take_events(self) -> None:
         if self.recorder is not None and self.recorder.failure and not self._recording_ended:
             self._recording_ended = True
             self._told.append({"event": "recording", "reason": self.recorder.failure, "wall": time.time()})
@@ -516,6 +561,8 @@ class LiveSession:
         return self._report
 
     def _end(self) -> None:
+        if self._lookout is not None:
+            self._lookout.stop()
         self._block.header[LiveHeader.STOP_REQUESTED] = 1
         _let_go(self._process)
         if not self.wait(_PATIENCE):

@@ -362,6 +362,12 @@ class LiveStepper:
         tick.ports[:] = self._kernels[0](0.0, x, context)
         tick.left[:] = tick.ports[len(self.axes) : 2 * len(self.axes)]
 
+    def begin_at(self, t: float, start: InitialState) -> None:
+        """Begin a run at a time (s) and state, with the inputs that stand in ``tick_data.now``."""
+        self._take(start)
+        self.loop.state.clock[Clock.TIME] = t
+        self.set_speed(float(self.tick_data.numbers[TickNumbers.SPEED]))
+
     def _take(self, start: InitialState) -> None:
         """Begin a new run of the stepper."""
         layout = self.graph.automaton.terms.layout
@@ -591,6 +597,17 @@ class LiveStepper:
                     abi.Reason.INPUT_JUMP,
                 )
                 state.counters[Counters.FIRED] = 0
+
+    def states_after(self, transition: str) -> tuple[int, ...]:
+        """Return the contact states that a user-defined transition, by its name, makes of the present ones.
+
+        Impacts and contacts that follow from it may change more of them.
+        """
+        executable = self.executable
+        number = [item.name for item in self.graph.automaton.mechanism.transitions].index(transition)
+        asked = executable.tables.transition_states[number]
+        present = executable.charts[int(self.counters[Counters.MODE])].programs.states
+        return tuple(int(new) if new >= 0 else old for new, old in zip(asked, present, strict=True))
 
     @property
     def structural(self) -> frozenset[str]:

@@ -17,6 +17,7 @@ from fsm_dyn.language.elements import CoupledPort, PortAxis
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.driver_protocol import VELOCITY_LAG
 from fsm_dyn.run.structures import Bundle, Packed
 from fsm_dyn.runtime.abi import LATEST, MovedBy, Sizes, TickCounts, TickNumbers, TickPlaces
 from fsm_dyn.runtime.layouts import Tables, Tick
@@ -86,7 +87,7 @@ def new_tick(
         (LATEST + 2) * n_device,
         n_device,
     ]
-    lengths += [4 * n_a, n_a, *2 * [n_device], 2 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
+    lengths += [4 * n_a, n_a, n_device, 4 * n_device, n_device, 2 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
@@ -153,6 +154,7 @@ def set_limits(tick: Tick, limits: Limits, period: float, admittance: bool = Fal
         limits.hand_torque,
         limits.hand_torque_rate,
     )
+    numbers[TickNumbers.VELOCITY_LAG] = VELOCITY_LAG if limits.velocity_lag is None else limits.velocity_lag
     tick.counts[TickCounts.ADMITTANCE] = admittance
     tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
     tick.counts[TickCounts.OUTLIERS] = limits.outliers
@@ -267,6 +269,7 @@ FIXED: Final = (
     "incomplete", "transitions", "engagement", "buttons",
 )  # fmt: skip
 ADVANCED: Final = FIXED.index("advanced")
+MODE_COLUMN: Final = FIXED.index("mode")
 STATUS_COLUMN: Final = FIXED.index("status")
 INCOMPLETE_COLUMN: Final = FIXED.index("incomplete")
 

@@ -126,6 +126,7 @@ def received(file: IO[bytes]) -> Arrived | None:
 
 SWITCHING: Final = 2e-4  # s, longest time another thread may keep the interpreter
 WARM_UP: Final = 200  # ticks of a copy before the loop, so the loop loads and allocates nothing
+SPARE: Final = 500_000  # ns until the next tick, from which on a mode is made ready
 PYTHON_PERIOD: Final = 4.9e-4  # s, shortest tick in Python
 _LONGEST: Final = 2000  # most ticks of delay of the end by the slew limit
 _TELLING: Final = 250  # ticks between queries of a driver's diagnostics
@@ -354,6 +355,8 @@ class TickProcess:
             if period and done > deadline:
                 self._late(done - deadline, period)
                 deadline = done  # the time lost is lost
+            elif controller.expected and (not period or deadline - clock() > SPARE):
+                controller.prepare_expected()
 
     def _set_patience(self) -> None:
         """Set the timeouts of ticks, samples, watchdog process and owner, and the largest lag of the model."""

@@ -1086,10 +1086,13 @@ class TickNumbers:
     HAND_TORQUE_LIMIT: Final = 23  # as the two above, of rotational axes: N m, N m/s
     HAND_TORQUE_RATE: Final = 24
     SAMPLE_INTERVAL: Final = 25  # median time between accepted samples, s, at least a period
-    ELAPSED: Final = 26  # since the tick before, s of the wall clock; 0 for ticks without a clock
-    RUNNING: Final = 27  # s of the wall clock in which the model had to advance
-    PROGRESS: Final = 28  # s of the wall clock that its advance is worth
-    COUNT: Final = 29
+    CLOCK_LEAD: Final = 26  # of the device's clock over the loop's, most of the last seconds, s
+    SAMPLE_AGE: Final = 27  # of the last accepted sample on arrival, compared with the youngest lately, s
+    VELOCITY_LAG: Final = 28  # of the velocity in a sample behind the device, s
+    ELAPSED: Final = 29  # since the tick before, s of the wall clock; 0 for ticks without a clock
+    RUNNING: Final = 30  # s of the wall clock in which the model had to advance
+    PROGRESS: Final = 31  # s of the wall clock that its advance is worth
+    COUNT: Final = 32
 
 
 class TickCounts:
@@ -1207,7 +1210,8 @@ class LiveHeader:
     RUNNING_TIME: Final = 40  # ns of the wall clock in which the model had to advance
     PROGRESS: Final = 41  # ns of the wall clock that its advance is worth
     SAMPLE_INTERVAL: Final = 42  # ns, median time between the samples of the device
-    COUNT: Final = 43
+    NEXT_EVENT: Final = 43  # ns of the model's time, when the copy that runs ahead met a transition; -1: none
+    COUNT: Final = 44
 
 
 class CheckpointCounts:

@@ -42,6 +42,7 @@
 #include "online_evaluation.c"
 #include "saved_words.c"
 #include "saved_state.c"
+#include "tick_samples.c"
 #include "tick_inputs.c"
 #include "tick_step.c"
 #include "pacing.c"

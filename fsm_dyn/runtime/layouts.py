@@ -319,6 +319,9 @@ class Tick(NamedTuple):
     # (n_a,): position of the port at the end of the last complete tick, of the tick before for an applied force.
     left: Floats
     changes: Floats  # (n_d,): of a sample since the one taken last, while it is examined.
+    # (4 n_d,): for each axis what the velocities leave unexplained of its displacement lately, between two bounds (m or
+    # rad), and the range of its velocity.
+    tracks: Floats
     lag: Floats  # (n_d,): lag of an admittance device behind its port, because of the limits.
     # (2 n_a,): rate of the port beyond the device's at the engagement, and its present remainder: the end of the
     # coupler glides along with the port, and comes to the device's velocity with the ramp.

@@ -8,11 +8,13 @@
 
 #define FSM_NANOSECOND 1e-9 // s
 
-/* tick_inputs.c */
+/* tick_samples.c */
 FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault);
 FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick);
 FSM_LOCAL int64_t fsm_release_ticks(const struct fsm_tick *tick);
 FSM_LOCAL int64_t fsm_ticks_without_sample(const struct fsm_tick *tick);
+
+/* tick_inputs.c */
 FSM_LOCAL void fsm_ramp_engagement(struct fsm_tick *tick);
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h);
 FSM_LOCAL void fsm_write_pieces(const struct fsm_tick *tick, double begin, double end);

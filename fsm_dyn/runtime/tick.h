@@ -104,6 +104,9 @@ struct fsm_tick_numbers {
     double hand_torque_limit;     // as the two above, of rotational axes: N m, N m/s
     double hand_torque_rate;
     double sample_interval;       // median time between accepted samples, s, at least a period
+    double clock_lead;            // of the device's clock over the loop's, most of the last seconds, s
+    double sample_age;            // of the last accepted sample on arrival, compared with the youngest lately, s
+    double velocity_lag;          // of the velocity in a sample behind the device, s
     double elapsed;               // since the tick before, s of the wall clock; 0 for ticks without a clock
     double running;               // s of the wall clock in which the model had to advance
     double progress;              // s of the wall clock that its advance is worth
@@ -220,6 +223,7 @@ struct fsm_live_header {
     int64_t running_time;          // ns of the wall clock in which the model had to advance
     int64_t progress;              // ns of the wall clock that its advance is worth
     int64_t sample_interval;       // ns, median time between the samples of the device
+    int64_t next_event;            // ns of the model's time, when the copy that runs ahead met a transition; -1: none
 };
 
 /* Counts of checkpoints. */
@@ -325,6 +329,9 @@ struct fsm_tick {
     fsm_vector left;
     // (n_d,): of a sample since the one taken last, while it is examined.
     fsm_vector changes;
+    // (4 n_d,): for each axis what the velocities leave unexplained of its displacement lately, between two bounds (m or
+    // rad), and the range of its velocity.
+    fsm_vector tracks;
     // (n_d,): lag of an admittance device behind its port, because of the limits.
     fsm_vector lag;
     // (2 n_a,): rate of the port beyond the device's at the engagement, and its present remainder: the end of the

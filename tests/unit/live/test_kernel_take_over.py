@@ -106,7 +106,7 @@ def test_what_cannot_be_taken_over_is_left_online(bench, monkeypatch):
     assert stepper.take_over(tuple(1 - code for code in known), kernels[0]) is None  # never met
     assert stepper.take_over(states[0], kernels[0]) is not None
     assert stepper.take_over(states[0], kernels[0]) is None  # twice
-    stepper.executable._left = len(stepper.executable._shelf.free)
+    stepper.executable._left = stepper.executable._free
     assert stepper.take_over(states[1], kernels[1]) is None
 
 

@@ -16,7 +16,7 @@ from fsm_dyn.runtime.abi import LiveHeader, TickCounts
 QUIET = [[0, 0.0, 1.0, 0.0], [1, 0.0, 1.0, 0.0]]
 
 
-FREELY = 1e3  # m/s, of a device with any position in the next tick
+FREELY = 1e4  # m/s, of a device with any position in the next tick
 
 
 def at(i, x=0.0, y=0.0, vx=0.0, vy=0.0, buttons=0):
@@ -69,7 +69,7 @@ def test_faults_let_go_in_their_tick_and_stay(bench, sample, why):
     limits = Limits(velocity=2.5, low=(-0.1, -0.2), high=(0.1, 0.2), ramp=0.02, outliers=0)
     run = bench("virtual_wall", motion=QUIET, limits=limits, stall_ticks=0)
     for i in range(50):
-        run.one(at(i, 0.05 * i / 50))
+        run.one(at(i, 0.05 * i / 50, vx=1.0))
     assert np.abs(run.forces[-1]).max() > 0.0
     run.one(sample)
     assert run.controller.phase == FAULT
@@ -172,7 +172,7 @@ def test_every_quiet_command_opens_the_grip_first_and_anchors_anew(bench):
         limits = Limits(ramp=0.05, force=1e6, slew=1e9)
         run = bench("virtual_wall", motion=QUIET, limits=limits)
         for i in range(300):
-            run.one(at(i, 0.0001 * i, 0.1 * math.sin(0.01 * i)))
+            run.one(at(i, 0.0001 * i, 0.1 * math.sin(0.01 * i), 0.1, math.cos(0.01 * i)))
         run.controller.command(command)
         seen = len(run.grips)
         for i in range(300, 500):

@@ -18,7 +18,7 @@ from fsm_dyn.live.device_map import Limits, device_map_for
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.launch import effective_limits
 from fsm_dyn.live.stepper import LiveStepper
-from fsm_dyn.runtime.abi import Fault, TickCounts
+from fsm_dyn.runtime.abi import Fault, ReleaseReason, TickCounts
 from tests.unit.live.disengaging import DEVICES, RELEASE, Pressed
 
 OUTLIERS = Limits().outliers
@@ -76,6 +76,47 @@ def test_outliers_of_every_size_push_no_device(held, device, what):
         pressed.tick(0 if pressed.controller.phase == FAULT and not gone else 100)  # then the hand swings by itself
         most = (1.2 * continued if gone else 0.0) + 1e-3
         assert pressed.meter.peak_energy <= most, (size, count, gone)
+
+
+#: samples of a faulty device, k ticks after the fault began at ``x0``, ``v0``
+LIES = {
+    "position held": lambda k, x, v, x0, v0: (x0, v),
+    "position creeps by 0.2 m/s": lambda k, x, v, x0, v0: (x - 2e-4 * k, v),
+    "position creeps by 0.9 m/s": lambda k, x, v, x0, v0: (x - 9e-4 * k, v),
+    "position mirrored": lambda k, x, v, x0, v0: (2.0 * x0 - x, v),
+    "velocity stuck": lambda k, x, v, x0, v0: (x, v0 - 0.3),
+    "velocity offset": lambda k, x, v, x0, v0: (x, v - 0.6),
+    "velocity reversed": lambda k, x, v, x0, v0: (x, -v),
+    "steps of a millimetre": lambda k, x, v, x0, v0: (x - 1e-3 * k, v),
+    "steps of 0.3 mm": lambda k, x, v, x0, v0: (x - 3e-4 * k, v),
+    "saw of a millimetre": lambda k, x, v, x0, v0: (x - 1e-3 * (k % 5), v),
+}
+
+
+@pytest.mark.parametrize("device", ["hapkit", "udp"])
+@pytest.mark.parametrize("lie", LIES)
+def test_contradictions_that_no_single_sample_shows_push_no_device(held, device, lie):
+    """The hand is gone in the instant in which the device begins to be wrong.
+
+    A contradiction is seen when it amounts to a millimetre; until then the last force pushes 50 g.
+    """
+    pressed = Pressed(held("virtual_wall"), device)
+    pressed.begin(STIFFNESS)
+    continued = pressed.let_go("", gone=True).peak_energy
+    pressed.begin(STIFFNESS)
+    pressed.meter = Meter()
+    for handle in pressed.handles:
+        handle.hand_stiffness = handle.hand_damping = 0.0
+    begun = [(handle.position, handle.velocity) for handle in pressed.handles]
+    for k in range(1, 150):
+        told = [
+            LIES[lie](k, handle.position, handle.velocity, *begun[i]) if i == len(begun) - 1
+            else (handle.position, handle.velocity)
+            for i, handle in enumerate(pressed.handles)
+        ]  # fmt: skip
+        pressed.tick(position=[item[0] for item in told], velocity=[item[1] for item in told])
+    assert pressed.controller.phase == FAULT
+    assert pressed.meter.peak_energy <= 1.2 * continued + 5e-3
 
 
 @pytest.mark.parametrize(
@@ -192,6 +233,47 @@ def test_by_the_clock_of_the_device_where_its_line_lagged(pressed, elapsed, disp
     assert counts[TickCounts.REJECTED_TOTAL] == ever
     controller.tick(Sample(5.0 + elapsed, sequence + 2, (here + displacement * limit,), (0.99 * limit,), 0b10))
     assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
+
+
+def paced(pressed, stamps, step=1_000_000, **changed):
+    """Tick a run on the wall clock with samples of these device times (s)."""
+    counts, controller = pressed.stepper.tick_data.counts, pressed.controller
+    counts[TickCounts.PACED] = 1
+    try:
+        for stamp in stamps:
+            pressed.sequence += 1
+            wall = int(counts[TickCounts.WALL]) + step  # ns
+            handles = pressed.handles
+            sample = Sample(stamp, pressed.sequence, [h.position for h in handles], [h.velocity for h in handles], 2)
+            controller.take(sample._replace(**changed))
+            controller.run_tick(pressed.sequence, 2, wall)
+    finally:
+        counts[TickCounts.PACED] = 0
+    return float(pressed.stepper.tick_data.force[-1])
+
+
+def test_samples_as_old_as_a_release_are_none(pressed):
+    """By the clock of the device; one that stands still, or is set back, is none."""
+    pressed.begin(STIFFNESS)
+    force = paced(pressed, [5.0 + 1e-3 * k for k in range(30)])
+    assert force > 1.0
+    assert paced(pressed, [5.03 + 1e-4 * k for k in range(11)]) == pytest.approx(force, abs=0.05), "10 ms old"
+    assert paced(pressed, [5.032 + 1e-4 * k for k in range(8)]) == 0.0, "17 ms old"
+    assert pressed.stepper.tick_data.counts[TickCounts.RELEASE_REASON] == ReleaseReason.NO_SAMPLE
+    late = [9.0 + 1e-3 * k for k in range(30)]  # of a device simulated tick by tick, while the loop is held up
+    for clock, step in (([7.0] * 30, 1_000_000), ([9.0 - 0.1 * k for k in range(30)], 1_000_000), (late, 3_000_000)):
+        pressed.begin(STIFFNESS)
+        assert paced(pressed, clock, step) > 1.0
+
+
+def test_a_clock_that_runs_too_fast_explains_no_jump(pressed):
+    """Only as much as it lagged before."""
+    pressed.begin(STIFFNESS)
+    ever = pressed.stepper.tick_data.counts[TickCounts.REJECTED_TOTAL]
+    paced(pressed, [5.0 + 1.0 * k for k in range(10)])
+    here = pressed.handles[-1].position
+    paced(pressed, [15.0], position=[here + 5e-3])
+    assert pressed.stepper.tick_data.counts[TickCounts.REJECTED_TOTAL] == ever + 1
 
 
 def test_nothing_is_held_before_a_sample_was_taken(pressed):
