@@ -10,7 +10,7 @@
    where its velocity exceeds that of the displacement, or where positions and velocities of the last samples contradict
    each other; a device that shows no force may jump.  The time is that between their arrivals, or by the device's clock
    where a line held the earlier one up.  A rejected sample counts as none:
-   the one taken last stands, and the ticks of a stall go on being counted (`stall_ticks`).  More than `outliers` in
+   the one taken last stands, and the ticks of a stall continue to be counted (`stall_ticks`).  More than `outliers` in
    succession are a fault, which the last of them names. */
 
 #define FSM_MEDIAN_FACTOR   1.05 // by which a sample moves the median time between samples

@@ -93,6 +93,13 @@ def test_let_off_is_felt_in_a_slow_stroke_and_not_in_a_fast_one(led):
     assert bump(0.1) < 1.1
 
 
+@pytest.mark.parametrize("duration", [0.12, 0.16])
+def test_the_hammer_is_caught_after_one_blow(led, duration):
+    """It does not come back to the string."""
+    run = slowly(led, duration)
+    assert sum("string closes" in x.cause for x in run.transitions) == 1
+
+
 def test_the_bump_is_where_regulation_puts_it(led):
     """A key at 8 mm/s: 0.15 to 0.25 N, 1 to 2 mm wide, the hammer then 1 to 1.5 mm below the string."""
     speed, screw = 8e-3, 9.2e-3  # m/s, m: before the screw stops the lever

@@ -200,15 +200,16 @@ def random_impositions(rods: int) -> Tree:
     }  # fmt: skip
 
 
-def check_random_run(graph: Any, seed: int, until: float = 0.6) -> None:
+def check_random_run(graph: Any, seed: int, until: float = 0.6, *, random_start: bool = True) -> None:
     """Impose and release at random; no energy is gained at a transition, and no failure is without a name."""
     draw = random.Random(seed)
     names = [*graph.automaton.mechanism.imposed]
     inputs = {}
-    for name in draw.sample(names, draw.randint(1, 4)):
+    for name in draw.sample(names, draw.randint(1, min(4, len(names)))):
         times = sorted(draw.uniform(0.0, until) for _ in range(draw.randint(1, 4)))
         inputs[name] = {"steps": [[0.0, 0.0], *([time, float((k + 1) % 2)] for k, time in enumerate(times))]}
-    initial = {f"{q}": draw.uniform(-3.0, 3.0) for q in graph.automaton.mechanism.coordinates if q.startswith("q")}
+    moved = [q for q in graph.automaton.mechanism.coordinates if random_start and q.startswith("q")]
+    initial = {f"{q}": draw.uniform(-3.0, 3.0) for q in moved}
     run = fsm_dyn.simulate(graph, until, inputs=inputs, initial=initial, on_failure="return", max_steps=20_000)
     assert run.outcome.name, seed
     balance = run.energy
@@ -222,6 +223,22 @@ def test_random_impositions_gain_no_energy(rods: int) -> None:
     graph = fsm_dyn.compile(chain(rods, imposed=random_impositions(rods)))
     for seed in range(4):
         check_random_run(graph, seed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "until"), [("cart_on_ramp", 0.5), ("latch_door", 0.3), ("piano_action", 0.05)])
+def test_random_impositions_on_shipped_models_gain_no_energy(name: str, until: float) -> None:
+    """Pins and welds of their bodies, and held coordinates, with contacts that open and close meanwhile."""
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(name))
+    mechanism = simulator.graph.automaton.mechanism
+    for k, (body, one) in enumerate(list(mechanism.bodies.items())[:2]):
+        simulator = simulator.constrain(f"pin_{k}", pin=(str(one.center), "ground"), at=10.0, until=11.0)
+        if one.frame:
+            simulator = simulator.constrain(f"weld_{k}", weld=(str(body), "ground"), at=10.0, until=11.0)
+    held = str(next(iter(mechanism.coordinates)))
+    simulator = simulator.constrain("held", coordinate=held, at=10.0, until=11.0)
+    for seed in range(20):
+        check_random_run(simulator.graph, seed, until, random_start=False)
 
 
 def test_rows_that_no_motion_breaks_are_redundant() -> None:
