@@ -52,7 +52,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _shown_by(usual: Callable[..., None]) -> Callable[..., None]:
-    """Return a function that shows warnings of models in one line, with their places in files, and others as usual."""
+    """Return a function that shows warnings of models in one line, with locations in files, and others as usual."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, ModelWarning):

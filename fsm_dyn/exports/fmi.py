@@ -8,7 +8,7 @@ import platform
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib import resources
@@ -127,10 +127,6 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
     tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
     start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
-    ranges = coordinate_bounds(
-        run.automaton.mechanism, named_values(run.automaton.mechanism, run.c[: len(limits)].tolist())
-    )
-    sizes = np.asarray(run.options.atol) / (run.options.rtol or 1.0)
 
     def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
         value = start[name] if role in ("parameter", "input") else None
@@ -151,13 +147,7 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
         yield made("input", name, "input", "input", "continuous")
     for name in names["output"]:
         yield made("output", name, "output", "output", "continuous", "calculated")
-    coordinates, initial = len(run.automaton.terms.layout.q), _initial(run.automaton)
-    for k, name in enumerate(names["state"]):
-        word = "coordinate" if k < coordinates else "generalized speed"
-        causality = "local" if run.outputs == "listed" else "output"
-        found = made("state", name, word, causality, "continuous", initial)
-        given = None if initial == "calculated" else float(run.x[k])
-        yield replace(found, limits=ranges.get(name, found.limits), nominal=float(sizes[k]), start=given)
+    yield from _state_variables(run, made)
     reals = run.outputs == "reals"
     numbers = "; ".join(f"{k} {name}" for k, name in enumerate(["other", *names["mode"]]))
     text = f"mode of the automaton: {numbers}" if reals else "mode of the automaton"
@@ -181,6 +171,19 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     for name in event_indicators(run)[1]:
         text = "event indicator: it crosses zero where this happens"
         yield Variable("indicator", name, text, 0, "local", "continuous", "calculated")
+
+
+def _state_variables(run: ExportedRun, made: Callable[..., Variable]) -> Iterator[Variable]:
+    """Yield coordinates and speeds with their ranges, sizes and starts, if an importer may set these."""
+    layout, mechanism = run.automaton.terms.layout, run.automaton.mechanism
+    ranges = coordinate_bounds(mechanism, named_values(mechanism, run.c[: len(layout.p)].tolist()))
+    sizes = np.asarray(run.options.atol) / (run.options.rtol or 1.0)
+    causality, initial = "local" if run.outputs == "listed" else "output", _initial(run.automaton)
+    for k, name in enumerate((*layout.q, *layout.u)):
+        word = "coordinate" if k < len(layout.q) else "generalized speed"
+        found = made("state", name, word, causality, "continuous", initial)
+        start = None if initial == "calculated" else float(run.x[k])
+        yield replace(found, limits=ranges.get(name, found.limits), nominal=float(sizes[k]), start=start)
 
 
 def own_unit(run: ExportedRun, unit: str) -> float:

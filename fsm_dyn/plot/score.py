@@ -523,7 +523,7 @@ class _Pictures:
         return _square(np.clip(wanted, centre - inner, centre + inner), half)
 
     def _is_empty(self, instant: int, centre: FloatArray, half: float) -> bool:
-        """Return whether no body's middle is in a square: what begins the next visit is still far away."""
+        """Return whether no body's middle is in a square: the next visit begins far from it."""
         middles = [np.mean(self.view.box(instant, (body,)), axis=0) for body in self._bodies]
         return all(np.abs(middle - centre).max() > half for middle in middles)
 

@@ -9,8 +9,8 @@
    e = |Y| |d|, where |E| e <= rho e and rho < 1.  Rates solve the same equations: K z' = b' - K' z, K z'' = b'' - 2 K' z' -
    K'' z.  Where rho is not below 1 there are no bounds.
 
-   Of redundant rows the mode chooses the forces with the widest margin of all laws.  Any other choice that keeps the laws
-   proves that the widest margin is above zero; here the forces on rows that others imply go on straight lines through those
+   Of redundant rows the mode chooses the forces with the widest margin of all laws.  Any other choice that satisfies the
+   laws proves that the widest margin is above zero; here the forces on dependent rows follow straight lines through those
    chosen at the start, the middle and the end of the step, and the laws at these three instants are the guards.
 
    R. E. Moore, R. B. Kearfott, M. J. Cloud, Introduction to Interval Analysis, SIAM 2009, chapter 7. */
@@ -19,13 +19,13 @@
 #include "stepping.h"
 
 #define FSM_TERMS_PASSES 3    // solutions after which the direction of a bearing's load is known well enough
-#define FSM_TERMS_LEFT   1e-9 // of a row that others do not imply
+#define FSM_TERMS_LEFT   1e-9 // of a row that is independent
 
 static const struct fsm_jet UNBOUNDED = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}, {-INFINITY, INFINITY}};
 static const struct fsm_jet NOTHING = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
 
 /* The equations of a mode over one piece; `rows` and `slides` (n - n_u + implied,): rows held, and contacts that slide on
-   them or -1; the last ones are implied by others. */
+   them or -1; the last ones depend on others. */
 struct balance {
     const struct fsm_run *run;
     const struct fsm_tables *tables;
@@ -177,7 +177,7 @@ static void list_balance(struct balance *b)
     b->n = tables->sizes->n_u + count;
 }
 
-/* Order the rows, those that others imply last; false where there is no room to find out. */
+/* Order the rows, dependent ones last; false where there is no room to find out. */
 static bool order_rows(struct balance *b)
 {
     int64_t U = b->tables->sizes->n_u, m = b->n - U;
@@ -242,7 +242,7 @@ static bool forces_on_row(const struct balance *b, int64_t row, double *force)
     return ways == 2;
 }
 
-/* The force on a row that others imply, over the piece of the step, or at its middle where `point`. */
+/* The force on a dependent row, over the piece of the step, or at its middle where `point`. */
 static struct fsm_jet force_chosen(const struct balance *b, int64_t row, bool point)
 {
     double force[3];

@@ -1,6 +1,6 @@
 """The course: each exercise has a right answer, a wrong one is found; every prediction has an answer."""
 
-import importlib.util
+import importlib
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,10 +45,9 @@ def test_predictions_have_answers_and_exercises_are_checked(page):
 
 
 @pytest.mark.parametrize("page", STEPS, ids=lambda page: page.stem)
-def test_runs_of_the_course_are_embedded_pages_of_shipped_models(page):
-    spec = importlib.util.spec_from_file_location("playable", COURSE.parent / "hooks" / "playable.py")
-    playable = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(playable)
+def test_runs_of_the_course_are_embedded_pages_of_shipped_models(page, monkeypatch):
+    monkeypatch.syspath_prepend(COURSE.parent / "hooks")
+    playable = importlib.import_module("playable")
     text = page.read_text(encoding="utf-8")
     named = playable.MARK.findall(text)
     assert set(named) <= set(models.names())
