@@ -126,7 +126,11 @@ class PinBuilder:
     def _slips(self) -> list[Wrench]:
         """Return velocity and angular velocity of each child against its parent, at the place."""
         found = []
+        zero = self._forces.system.graph.zero
         for info, place in zip(self._pins, self._places, strict=True):
+            if not (info.child and info.parent):  # between more than two parts
+                found.append((zero,) * 6)
+                continue
             child, parent = (self._forces.twist(name, place) for name in (info.child, info.parent))
             turns = self._parts.segments[info.child].frame is not None
             found.append(

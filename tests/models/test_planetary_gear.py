@@ -73,3 +73,14 @@ def test_chain_in_free_flight():
     energy = run.energy.kinetic + run.energy.potential
     np.testing.assert_allclose(energy, energy[0], rtol=1e-7)
     assert len(layout.u) == 33
+
+
+def test_connections_of_gears_on_a_moving_carrier(graph):
+    """A mesh acts on three parts, none the parent of another; its torques add up to none, in the ratio of radii."""
+    pins = fsm_dyn.simulate(graph, until=0.02).rows.pins
+    p = graph.values
+    for number in (1, 2, 3):
+        sun, carrier, planet = (pins[f"sun_planet{number}.{part}"] for part in ("S", "K", f"P{number}"))
+        np.testing.assert_allclose(sun.torque + carrier.torque + planet.torque, 0.0, atol=1e-12)
+        np.testing.assert_allclose(p["rp"] * sun.torque[:, 2], p["rs"] * planet.torque[:, 2], atol=1e-12)
+    assert np.abs(pins["sun_planet1.S"].torque[:, 2]).max() > 1e-4
