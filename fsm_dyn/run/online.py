@@ -94,6 +94,8 @@ class _Plan(NamedTuple):
     structure: Integers
     own: Integers  # words of the structure with addresses in the block
     chart: Integers
+    arena: dict[str, Integers]
+    arena_at: dict[str, int]  # words of the structure with their addresses
 
 
 class Contexts:
@@ -118,13 +120,20 @@ class Contexts:
         """Give contexts the tolerances and units of these tables from now on."""
         self._units, self._row_units, self._limits = tables.state_unit, tables.row_unit, limits_of(tables)
 
-    def new(self, states: Sequence[int], guards: Sequence[Guard]) -> Context:
-        """Return a context of the mode with these contact states and guards, nothing chosen in it yet."""
+    def new(self, states: Sequence[int], guards: Sequence[Guard], alone: bool = True) -> Context:
+        """Return a context of the mode with these contact states and guards, nothing chosen in it yet.
+
+        The arena, empty between evaluations, is common to the modes of a run, but not to one evaluated ``alone``, as
+        in another thread.
+        """
         plan = self._plan(len(guards))
+        arena = {name: np.zeros(len(part), np.int64) for name, part in plan.arena.items()} if alone else plan.arena
         block = np.zeros(plan.words + len(plan.structure), np.int64)
         structure = block[plan.words :]
         structure[:] = plan.structure
         structure[plan.own] += block.ctypes.data
+        for name, at in plan.arena_at.items():
+            structure[at] = arena[name].ctypes.data
         floats = block.view(np.float64)
         first = 8 * plan.places["states"].start
         block.view(np.int8)[first : first + len(states)] = states
@@ -137,7 +146,7 @@ class Contexts:
         units[:], row_units[:], limits[:] = self._units, self._row_units, self._limits
         chart = block[plan.places["chart"]]
         chart[:] = plan.chart
-        packed = Packed(structure.ctypes.data, structure, (block, self._shared))
+        packed = Packed(structure.ctypes.data, structure, (block, self._shared, arena))
         return Context(chart, units, row_units, limits, packed, block.nbytes)
 
     def _plan(self, guards: int) -> _Plan:
@@ -152,6 +161,8 @@ class Contexts:
         lengths |= {"room": sum(room)}
         chart = np.zeros(lengths["chart"], np.int64)
         chart[1 : OnlinePlace.PLACES] = np.cumsum(room)[:-1]
+        arena = {name: np.zeros(lengths[name], np.int64) for name in ("floats", "integers", "top")}
+        arena_at: dict[str, int] = {}
         structure: list[int] = []
         own: list[int] = []
         places: dict[str, slice] = {}
@@ -160,11 +171,15 @@ class Contexts:
             if name in self._shared:
                 structure += (self._shared[name].ctypes.data, *self._shared[name].shape)
                 continue
+            if name in arena:
+                arena_at[name] = len(structure)
+                structure += (0, lengths[name])
+                continue
             own.append(len(structure))
             structure += (8 * words, lengths[name])
             places[name] = slice(words, words + lengths[name])
             words += lengths[name] if name != "states" else 1 + lengths[name] // 8
-        return _Plan(words, places, np.array(structure, np.int64), np.array(own), chart)
+        return _Plan(words, places, np.array(structure, np.int64), np.array(own), chart, arena, arena_at)
 
 
 def room_lengths(sizes: Integers, guards: int) -> list[int]:
@@ -232,9 +247,9 @@ class OnlineFull:
     guards: tuple[Guard, ...]
     contexts: Contexts
 
-    def context(self) -> Context:
-        """Return a context of the mode, nothing chosen in it yet."""
-        return self.contexts.new(self.states, self.guards)
+    def context(self, alone: bool = True) -> Context:
+        """Return a context of the mode, nothing chosen in it yet; see :meth:`Contexts.new`."""
+        return self.contexts.new(self.states, self.guards, alone)
 
     def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> dict[str, Array]:
         """Return the outputs of a full program by name, at many states, each in a chart chosen there.
@@ -327,7 +342,7 @@ class OnlineKernels:
     """The kernels ``rhs`` and ``full`` of a mode, with the context they work in."""
 
     def __init__(self, mode: OnlineMode) -> None:
-        self.context = mode.full.context()
+        self.context = mode.full.context(alone=False)
         self.address = at = self.context.packed.address
         self._closures = BoundKernels(routine_address(), [(at, OnlineKernel.RHS), (at, OnlineKernel.FULL)])
         self.rhs, self.full = self._closures.addresses

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +65,7 @@ class GuardNumbers:
 
     def __init__(self, row: Callable[[Guard], tuple[float, ...]]) -> None:
         self._row = row
+        self._lock = Lock()  # runs are read in other threads
         self.clear()
 
     def clear(self) -> None:
@@ -74,17 +76,18 @@ class GuardNumbers:
 
     def of(self, guards: Sequence[Guard]) -> NDArray[np.float64]:
         """Return the numbers of guards, shape (n, numbers of one)."""
-        places = [self._places.get(id(guard), -1) for guard in guards]
-        new = [at for at, place in enumerate(places) if place < 0]
-        for at in new:
-            places[at] = self._places.setdefault(id(guards[at]), len(self._guards))
-            if places[at] == len(self._guards):
-                self._guards.append(guards[at])
-        if new:
-            known = 0 if self._table is None else len(self._table)
-            rows = np.array([self._row(guard) for guard in self._guards[known:]], np.float64)
-            self._table = rows if self._table is None else np.concatenate([self._table, rows])
-        return np.zeros((0, 0)) if self._table is None else self._table[places]
+        with self._lock:
+            places = [self._places.get(id(guard), -1) for guard in guards]
+            new = [at for at, place in enumerate(places) if place < 0]
+            for at in new:
+                places[at] = self._places.setdefault(id(guards[at]), len(self._guards))
+                if places[at] == len(self._guards):
+                    self._guards.append(guards[at])
+            if new:
+                known = 0 if self._table is None else len(self._table)
+                rows = np.array([self._row(guard) for guard in self._guards[known:]], np.float64)
+                self._table = rows if self._table is None else np.concatenate([self._table, rows])
+            return np.zeros((0, 0)) if self._table is None else self._table[places]
 
 
 # -- Tables of the enclosures of guards, for proofs of the runtime on missed events --------------------------
