@@ -296,6 +296,7 @@ struct entered_guard {
     double depth;         // how far below zero it may begin
     bool sunk;            // it is deeper than a gap's tolerance, and was armed in the mode before
     bool inside_face;     // it is the gap of a smooth face, within its ends
+    bool beyond;          // the gap of a compliant contact is far below zero: the guard is how fast it recedes
 };
 
 /* Mark the guards of closing contacts that are deeper than a gap's tolerance, and were armed in the mode before.
@@ -372,6 +373,9 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
     bool outside = always_outside(tables, contact) || g->inside_face;
     if (outside && fired && has_outline(tables, g->number)) { // else it passes beside all faces
         outside = is_met(tables, terms, g->number);
+    }
+    if (g->beyond && fired) { // it was met by how fast it recedes, deep behind a face that it is not pressed into
+        outside = false;
     }
     if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -(g->sunk ? FSM_SUNK : 1.0) * small) {
         bool seen = fired || run->state->counters->instant >= FSM_IN_TURN;
@@ -463,15 +467,18 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
     for (int64_t j = 0; j < n_g; j++) {
         struct entered_guard g = {j,         first + j,      (enum fsm_event)tables->guard_event.at[first + j],
                                   values[j], slopes[j],      tolerance_of(tables, first + j, largest),
-                                  0.0,       sunk.at[j] == 1, false};
+                                  0.0,       sunk.at[j] == 1, false, false};
         tolerances[j] = g.tolerance;
         bool closes = g.event == FSM_EVENT_CLOSES;
         bool near = closes && fabs(g.value) <= 20.0 * tables->tolerances->gap;
         bool outline = near && has_outline(tables, g.number), smooth = near && is_on_smooth_face(tables, g.number);
-        if ((outline || smooth) && !evaluated) {
+        bool compliant = near && (tables->contact_flags.at[tables->guard_contact.at[g.number]] & FSM_FLAG_COMPLIANT) != 0;
+        if ((outline || smooth || compliant) && !evaluated) {
             tables->terms.at[0](state->clock->time, state->x.at, state->c.at, terms->whole.at);
             evaluated = true;
         }
+        int64_t row = closes ? AT(tables->contact_rows, tables->guard_contact.at[g.number], 0) : -1;
+        g.beyond = compliant && row >= 0 && terms->residual.at[row] < -FSM_DEEP * tables->tolerances->gap;
         g.inside_face = smooth && terms->reach.at[tables->guard_contact.at[g.number]] > tables->tolerances->gap;
         if (outline) {
             g.slope = at_corners(run, terms, j, g.number, &g.depth);
