@@ -1,6 +1,6 @@
 """Aimed throws in live ticks: the first touch against its closed form, while a hand holds another mass.
 
-A drive goes on straight lines from tick to tick in live runs, and steps with large errors lose the point of a curve:
+A drive is linear from tick to tick in live runs, and steps with large errors lose the point of a curve:
 such scenes are left out.
 """
 
