@@ -308,7 +308,7 @@ static void note_clock(struct fsm_tick *tick, double time)
     double lead = numbers->sample_time - FSM_NANOSECOND * (double)counts->wall;
     double late = FSM_NANOSECOND * (double)(counts->wall - counts->accepted_wall) -
                   (double)(counts->ticks - counts->accepted_tick) * numbers->period;
-    double behind = numbers->clock_lead - lead - fsm_larger(0.0, late);
+    double behind = numbers->clock_lead - lead - late; // of either sign, so that jitter adds up to nothing
     bool runs = counts->sample_accepted != 0 && numbers->sample_time > numbers->accepted_time;
     if (!runs || !(fabs(behind) < FSM_CLOCK_MEMORY)) { // a device without a clock, or a clock set again
         behind = 0.0;
