@@ -125,7 +125,7 @@ class PinBuilder:
 
     def _slips(self) -> list[Wrench]:
         """Return velocity and angular velocity of each child against its parent, at the place."""
-        found = []
+        found: list[Wrench] = []
         zero = self._forces.system.graph.zero
         for info, place in zip(self._pins, self._places, strict=True):
             if not (info.child and info.parent):  # between more than two parts

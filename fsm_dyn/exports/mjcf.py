@@ -1,7 +1,7 @@
 """A mechanism as MJCF, the model format of MuJoCo: bodies, joints, stops, springs, shapes, loops as equalities.
 
 Every body is reached from the origin by turns and displacements, which become a tree of bodies with hinges and slides;
-bodies share the beginnings of their ways. What MuJoCo cannot say stands in a comment at the top of the file: there
+bodies share the beginnings of their ways. What MuJoCo cannot say is listed in a comment at the top of the file: there
 contacts and loops are soft, and nothing of the mode graph remains.
 
 Source: Google DeepMind, MuJoCo documentation, XML reference (3.2).

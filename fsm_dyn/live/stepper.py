@@ -363,7 +363,7 @@ class LiveStepper:
         tick.left[:] = tick.ports[len(self.axes) : 2 * len(self.axes)]
 
     def begin_at(self, t: float, start: InitialState) -> None:
-        """Begin a run at a time (s) and state, with the inputs that stand in ``tick_data.now``."""
+        """Begin a run at a time (s) and state, with the inputs in ``tick_data.now``."""
         self._take(start)
         self.loop.state.clock[Clock.TIME] = t
         self.set_speed(float(self.tick_data.numbers[TickNumbers.SPEED]))

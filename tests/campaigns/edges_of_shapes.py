@@ -1,6 +1,6 @@
 """Random starts of shapes where their geometry degenerates: thin disks, hollow curves, cords, concentric circles.
 
-Judged by geometry of their own, without the gaps of the package, by energy, and for the cord by another integration.
+Judged by separate geometry, without the gaps of the package, by energy, and for the cord by another integration.
 """
 
 from functools import cache

@@ -142,7 +142,7 @@ def test_laws_of_models_with_contacts():
 
 
 def test_edges_of_shapes():
-    count = len(edges_of_shapes.NAMES)  # hollow curves, behind the first three, have tests of their own
+    count = len(edges_of_shapes.NAMES)  # hollow curves, behind the first three, have separate tests
     fail_on([(seed, edges_of_shapes.case(seed)) for first in range(3) for seed in (first, first + count)])
 
 

@@ -62,5 +62,5 @@ def test_a_step_ends_where_the_importer_says(ball):
     assert (len(seen), bool(early)) == (2, True)
     assert reached == pytest.approx(impacts[1][0], abs=1e-9)
     assert it.getFloat64([known["v"]]) == pytest.approx([impacts[1][1]], abs=1e-9)
-    it.doStep(reached, 0.01)  # and the run goes on from there
+    it.doStep(reached, 0.01)  # and the run continues from there
     it.freeInstance()

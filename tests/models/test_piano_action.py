@@ -94,7 +94,7 @@ def test_let_off_is_felt_in_a_slow_stroke_and_not_in_a_fast_one(led):
 
 
 @pytest.mark.parametrize("duration", [0.12, 0.16])
-def test_the_hammer_is_caught_after_one_blow(led, duration):
+def test_the_hammer_is_caught_after_one_strike(led, duration):
     """It does not come back to the string."""
     run = slowly(led, duration)
     assert sum("string closes" in x.cause for x in run.transitions) == 1

@@ -116,7 +116,7 @@ def test_friction_that_becomes_unlike_on_the_way_shifts_the_load(options):
 
 
 def test_a_list_of_limits_that_is_too_long_is_refused_by_name(monkeypatch):
-    """With kernels of its own alone: the start compiles without its mode, so that the remedy can be followed."""
+    """With own kernels alone: the start compiles without its mode, so that the remedy can be followed."""
     monkeypatch.setattr(limits, "MOST_LIMITS", 10)
     graph = fsm_dyn.compile(block(5, 0.3) | {"name": "refused"}, cache=False)
     with pytest.raises(
