@@ -69,7 +69,7 @@ wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as W
 	bash .ci/get_compiler wasm
 	$(BIN)/python -m fsm_dyn.exports.wasm_build
 
-pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and count the gallery's modes again
+pictures: $(VENV)/.installed-browser  ## draw the pictures of the documentation and count the gallery's modes again
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
 	$(BIN)/fsm-dyn run latch_door --plot score --out docs/pictures
@@ -93,6 +93,7 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	$(BIN)/fsm-dyn run cart_on_ramp --until 1.9 --motion --out docs/pictures
 	$(BIN)/python mechanisms/piano_animation.py docs/pictures/piano_action.gif
 	$(BIN)/python mechanisms/cookbook.py docs/pictures/cookbook
+	$(BIN)/python mechanisms/page_pictures.py docs/pictures
 	$(BIN)/python mechanisms/gallery.py docs
 
 gallery: $(VENV)/.installed-run  ## draw every shipped model and its mode graph again, and the page of all models
