@@ -25,12 +25,6 @@ class ExportTarget(StrEnum):
     MODELICA = "modelica"
 
 
-# Targets of one file.
-_ENDINGS = {
-    ExportTarget.FMU2: ".fmu", ExportTarget.FMU3: ".fmu", ExportTarget.MJCF: ".xml", ExportTarget.MODELICA: ".mo",
-}  # fmt: skip
-
-
 class RealType(StrEnum):
     """Types of the numbers in C."""
 
@@ -77,10 +71,10 @@ def export_command(
     parameters = assignments("--set", set_)
     graph = ready_graph(model, parameters, as_json)
     # imported on demand: code generation is slow to import
-    from fsm_dyn.exports.export import export
+    from fsm_dyn.exports.export import ENDINGS, export
     from fsm_dyn.exports.exported_run import prefix_of
 
-    ending = _ENDINGS.get(to, "")
+    ending = ENDINGS.get(str(to), "")
     if ending and out.suffix != ending:
         out = out / f"{prefix_of(graph.name)}{ending}"
     with progress_message(f"exporting {graph.name}", as_json):

@@ -133,7 +133,7 @@ def export(
         spare_modes = USUAL_SPARE if wanted else 0
     else:
         _check_spare(graph, target, spare_modes)
-    names_file = path.suffix == _ENDINGS.get(target)
+    names_file = path.suffix == ENDINGS.get(target)
     place = path.parent if names_file else path
     if names_file and path.is_dir():
         raise InputError(f"{path} is a folder", remedy="name a file")
@@ -370,7 +370,7 @@ MJCF: Final = "mjcf"
 MODELICA: Final = "modelica"
 
 #: Suffixes of the exports to one file, whose name can be given instead of a folder.
-_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html", MJCF: ".xml", MODELICA: ".mo"}
+ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html", MJCF: ".xml", MODELICA: ".mo"}
 
 #: All other targets: functions from the exported run to the contents of files by their paths.
 TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
