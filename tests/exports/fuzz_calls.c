@@ -100,7 +100,7 @@ static status step(void *instance, double at)
 #endif
 }
 
-static status update(void *instance)
+static status update_discrete(void *instance)
 {
 #if VERSION == 3
     bool flags[5];
@@ -209,7 +209,7 @@ static status call(void *instance, void *other)
         return fmi3EnterStepMode(instance);
 #endif
     case 5:
-        return update(instance);
+        return update_discrete(instance);
     case 6:
     case 7:
         return step(instance, at);
@@ -274,7 +274,7 @@ int main(int count, char **arguments)
 #else
             status s = F(Reset)(pair[i]) || F(EnterInitializationMode)(pair[i]);
 #endif
-            if (s != 0 || F(ExitInitializationMode)(pair[i]) != 0 || update(NULL) != 3) {
+            if (s != 0 || F(ExitInitializationMode)(pair[i]) != 0 || update_discrete(NULL) != 3) {
                 printf("does not start again\n");
                 return 1;
             }
