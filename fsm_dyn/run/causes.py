@@ -169,7 +169,8 @@ class Sentences:
             old, new = (state_word(self.model, number, int(codes[number])) for codes in (before, after))
             closes = bare and fired.get(number) is Event.CLOSES
             impact = self._has_impact(item, number) or (closes and old == new == OPEN)
-            if old == new and not (impact and number in fired):
+            by_jump = not fired and old == new == OPEN
+            if old == new and not (impact and (number in fired or by_jump)):
                 continue
             entry = entries[number]
             pairs = [k for k in self.words.entries[entry] if k != number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,24 +10,26 @@ import numpy.typing as npt
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.derive.unconstrained_system import ContactInfo
-from fsm_dyn.language.contact_law import FREE, HELD, SLIDING, SLIDING_UNDER
+from fsm_dyn.language.contact_law import FREE, HELD, SLIDING, SLIDING_UNDER, VERBS
 from fsm_dyn.run.loop_state import TransitionArrays
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.tolerances import Tolerances
-from fsm_dyn.run.transitions import Transition
-from fsm_dyn.runtime.abi import Event
+from fsm_dyn.run.transitions import REASONS, Transition
+from fsm_dyn.runtime.abi import Event, Reason
 
 # -- Times at which an event of a contact happened in a run --------------------------------------------------
 
 _SLIDES = (SLIDING, SLIDING_UNDER)
+_JUMPS = (REASONS[Reason.INPUT_JUMP], REASONS[Reason.SAMPLE])
 
 
 def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Sequence[str], word: str) -> FloatArray:
     """Return the times of an event of one of some contacts, shape (n,), s.
 
     An event happens at a transition at which the contact's state changes accordingly; a rebounding contact closes
-    without such a change, and leaving a face is the event of a guard.  Feature transitions (handovers) are no events.
+    without such a change, by its guard or by a jump, and leaving a face is the event of a guard.  Feature transitions
+    (handovers) are no events.
 
     Parameters
     ----------
@@ -40,12 +42,15 @@ def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Se
     """
     states = dict(zip(model.modes, (chart.states for chart in model.charts), strict=True))
     infos = [(k, contact) for k, contact in enumerate(model.contacts) if contact.name in contacts]
+    guards = {f"{info.name} {info.contact_law.verb(event)}" for info in model.contacts for event in VERBS}
     return np.array(
         [
             item.time
             for item in transitions
             if not item.is_handover
-            and any(_happens(info, word, states[item.source][k], states[item.target][k], item) for k, info in infos)
+            and any(
+                _happens(info, word, states[item.source][k], states[item.target][k], item, guards) for k, info in infos
+            )
         ]
     )
 
@@ -81,6 +86,9 @@ def event_mask(
     """
     happens = np.zeros(len(found), dtype=np.bool_)
     present = np.arange(found.event.shape[1]) < found.fired[:, None]
+    jump = ((found.written >= 0) | np.isin(found.reason, [Reason.INPUT_JUMP, Reason.SAMPLE])) & ~(
+        present & (found.event != Event.TRANSITION)
+    ).any(axis=1)
     pairs = {(int(e), int(s)) for e, s in zip(found.event[present], found.contact[present], strict=True)}
     for k, contact in enumerate(contacts):
         if contact.name not in chosen:
@@ -97,7 +105,11 @@ def event_mask(
         match event:
             case Event.CLOSES:
                 impulsive = (found.impulse[:, rows] != 0.0).any(axis=1)
+                struck = impulsive & (contact.contact_law.rigid and contact.normal_row >= 0)
+                if struck.any():
+                    struck &= found.impulse[:, contact.normal_row] != 0.0
                 happens |= ((before == FREE) & (after != FREE)) | (fired & impulsive)
+                happens |= (before == FREE) & (after == FREE) & struck & jump
             case Event.OPENS:
                 happens |= ((before != FREE) & (after == FREE)) | (fired & contact.bilateral)
             case Event.STICKS:
@@ -109,13 +121,17 @@ def event_mask(
     return happens
 
 
-def _happens(contact: ContactInfo, word: str, before: int, after: int, item: Transition) -> bool:
+def _happens(contact: ContactInfo, word: str, before: int, after: int, item: Transition, guards: Set[str]) -> bool:
     law = contact.contact_law
     event = law.event_named(word)
     fired = any(text == f"{contact.name} {law.verb(event)}" for text, _, _ in item.fired)
     match event:
         case Event.CLOSES:
-            return (before == FREE and after != FREE) or (fired and contact.name in item.impulse)
+            impulsive = contact.name in item.impulse
+            jump = item.written >= 0 or item.cause.startswith(_JUMPS)
+            struck = impulsive and contact.contact_law.rigid and item.impulse[contact.name][0] != 0.0
+            by_jump = struck and before == after == FREE and jump and guards.isdisjoint(text for text, *_ in item.fired)
+            return (before == FREE and after != FREE) or (fired and impulsive) or by_jump
         case Event.OPENS:
             return (before != FREE and after == FREE) or (fired and contact.bilateral)
         case Event.STICKS:

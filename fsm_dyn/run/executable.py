@@ -575,6 +575,7 @@ class Executable:
         for i, item in enumerate(automaton.mechanism.transitions):
             table[i, TransitionColumn.STOP] = 2 if item.range_of else 3 if item.kink is not None else item.stop
             table[i, TransitionColumn.RESET] = self._resets[i]
+            table[i, TransitionColumn.IMPULSE] = bool(item.impulses)
             table[i, TransitionColumn.WHEN] = automaton.user_transitions[i].condition
             if item.on is not None:
                 table[i, TransitionColumn.CONTACT] = subject = names.index(item.on[0])

@@ -266,6 +266,7 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
             told += pair
             along.append(words)
     along += _changed(automaton, before, after, told)
+    along += [_closed_and_opened(automaton.contacts[k]) for k in _rebounds(automaton, found, number, before, after)]
     return ", ".join(parts) + ("; " + ", ".join(along) if along else "")
 
 
@@ -301,7 +302,8 @@ def cause_words(automaton: Automaton) -> dict[str, Any]:
     """Return the words of :func:`transition_cause` and :func:`fired`, for a page to join them.
 
     Of each contact: ``moved`` by event, state before and state after, ``announced`` by event, ``became`` by state, and
-    ``beyond``, the normal row of one whose face ends, else -1.  Of user-defined transitions: ``written`` and ``named``.
+    ``beyond``, the normal row of one whose face ends, else -1, ``normal``, that of a rigid one, else -1, ``bounced``:
+    closing and opening by a jump.  Of user-defined transitions: ``written`` and ``named``.
     """
     contacts = []
     moved = partial(_moved, automaton, automaton.labels)
@@ -315,6 +317,8 @@ def cause_words(automaton: Automaton) -> dict[str, Any]:
                 "announced": {e.value: _announced(contact, e) for e in known},
                 "became": [f"{contact.name} {_became(law, state)}" for state in contact.states],
                 "beyond": contact.normal_row if contact.bounded_face else -1,
+                "normal": contact.normal_row if contact.contact_law.rigid else -1,
+                "bounced": _closed_and_opened(contact),
             }
         )
     numbers = range(len(automaton.user_transitions))
@@ -390,6 +394,26 @@ def _beyond(automaton: Automaton, found: TransitionArrays, number: int, contact:
     """Whether a gap became zero beyond the end of its face, without an impulse."""
     info = automaton.contacts[contact]
     return info.bounded_face and after == FREE and not found.impulse[number, info.normal_row]
+
+
+def _rebounds(
+    automaton: Automaton, found: TransitionArrays, number: int, before: Sequence[int], after: Sequence[int]
+) -> list[int]:
+    """Return the open contacts that closed by a jump, without a contact's guard, and opened again by their impact."""
+    events = found.event[number, : int(found.fired[number])]
+    if not (events == Event.TRANSITION).all():
+        return []
+    closing = [k for k, (old, new) in enumerate(zip(before, after, strict=True)) if old == new == FREE]
+    rows = [(k, automaton.contacts[k]) for k in closing]
+    return [
+        k
+        for k, info in rows
+        if info.contact_law.rigid and info.normal_row >= 0 and found.impulse[number, info.normal_row]
+    ]
+
+
+def _closed_and_opened(contact: ContactInfo) -> str:
+    return f"{contact.name} closes and opens"
 
 
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:

@@ -260,7 +260,8 @@ class TransitionColumn:
     EVENT: Final = 2  # 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     CONTACT: Final = 3
     WHEN: Final = 4  # enum fsm_condition_kind, if it has a guard
-    WIDTH: Final = 5
+    IMPULSE: Final = 5  # 1: its reset kernel adds impulses, which closed contacts answer without rebound
+    WIDTH: Final = 6
 
 
 class ConditionKind(IntEnum):

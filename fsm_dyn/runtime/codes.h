@@ -121,7 +121,8 @@ enum fsm_transition_column {
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,
     FSM_TRANSITION_WHEN = 4, // enum fsm_condition_kind, if it has a guard
-    FSM_TRANSITION_WIDTH = 5,
+    FSM_TRANSITION_IMPULSE = 5, // 1: its reset kernel adds impulses, which closed contacts answer without rebound
+    FSM_TRANSITION_WIDTH = 6,
 };
 
 /* Kind of the condition of a user-defined transition. */

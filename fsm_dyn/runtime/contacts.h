@@ -174,6 +174,7 @@ struct fsm_resolution {
     fsm_indices closed;            // 1: active
     fsm_indices jammed;            // 1: of an island for which no contact states are consistent
     fsm_indices moved;             // 1: a closed contact whose gap its reset map has changed
+    fsm_indices answers;           // 1: a contact that answers an impulse of the transition, without rebound
     int64_t transition;            // user-defined transition taken, -1: none
     bool placed;                   // the state comes from outside, or a reset map may have changed it
     struct fsm_outcome *outcome;

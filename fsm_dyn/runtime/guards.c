@@ -132,13 +132,23 @@ FSM_LOCAL bool fsm_any_event(fsm_indices event)
     return false;
 }
 
+/* Whether open contact `k` closed and rebounded by a jump, without a guard that fired. */
+static bool rebounds_by_jump(const struct fsm_resolution *r, const struct fsm_instant *instant, int64_t k)
+{
+    int64_t row = AT(r->tables->contact_rows, k, 0);
+    bool rigid = (r->tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0;
+    bool jump = instant->fired.n == 0 && (r->transition >= 0 || fsm_is_from_outside(instant->reason));
+    return jump && rigid && row >= 0 && r->outcome->impulse.at[row] != 0.0;
+}
+
 /* Return what contact `k` does by its change of state, 0 where that is no event. */
-static int64_t event_of_change(const struct fsm_resolution *r, int64_t k, bool hands_over)
+static int64_t event_of_change(const struct fsm_resolution *r, const struct fsm_instant *instant, int64_t k,
+                               bool hands_over)
 {
     int64_t before = r->before.at[k], after = r->outcome->wanted.at[k];
     bool opens = after == FSM_CONTACT_FREE;
     if (before == after) {
-        return 0;
+        return opens && rebounds_by_jump(r, instant, k) ? FSM_EVENT_CLOSES : 0;
     }
     if (opens || before == FSM_CONTACT_FREE) {
         // a lock that is released or engaged as the model asks does nothing by itself
@@ -161,7 +171,7 @@ FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const str
         hands_over = hands_over || r->tables->guard_event.at[instant->fired.at[i]] == FSM_EVENT_LEAVES;
     }
     for (int64_t k = 0; k < r->event.n; k++) {
-        r->event.at[k] = event_of_change(r, k, hands_over);
+        r->event.at[k] = event_of_change(r, instant, k, hands_over);
     }
     make_due_by_contacts(r, instant, r->event);
 }

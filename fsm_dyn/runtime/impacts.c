@@ -275,7 +275,7 @@ static enum impact_law set_targets(const struct fsm_resolution *r, const struct 
         int64_t k = unscaled->contact.at[at], normal = unscaled->normal.at[at];
         double e = r->terms->restitution.at[k];
         double slow = fsm_speed_tolerance(r->tables, unscaled->row.at[normal]);
-        if (!(speed.at[normal] < -slow) || !(e > 0.0) || unscaled->bilateral.at[at]) {
+        if (!(speed.at[normal] < -slow) || !(e > 0.0) || unscaled->bilateral.at[at] || r->answers.at[k] == 1) {
             continue;
         }
         if (r->tables->contact_flags.at[k] & FSM_FLAG_POISSON) {
@@ -296,7 +296,7 @@ static void set_expansion(const struct fsm_resolution *r, const struct fsm_conta
 {
     for (int64_t at = 0; at < unscaled->contact.n; at++) {
         int64_t k = unscaled->contact.at[at], normal = unscaled->normal.at[at];
-        if ((r->tables->contact_flags.at[k] & FSM_FLAG_POISSON) == 0 && !every) {
+        if (((r->tables->contact_flags.at[k] & FSM_FLAG_POISSON) == 0 && !every) || r->answers.at[k] == 1) {
             continue;
         }
         unscaled->floor.at[normal] = r->terms->restitution.at[k] * compression.at[normal];

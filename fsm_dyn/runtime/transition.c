@@ -23,8 +23,8 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 33 * n * n + 125 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
-    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
-    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 10 * sizes->n_contacts + 126 * contacts +
+    floats += 3 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 11 * sizes->n_contacts + 126 * contacts +
                 sizes->max_guards + 450;
     return floats;
 }
@@ -89,6 +89,7 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
                                .closed = fsm_arena_indices(arena, n_contacts),
                                .jammed = fsm_arena_indices(arena, n_contacts),
                                .moved = fsm_arena_indices(arena, n_contacts),
+                               .answers = fsm_arena_indices(arena, n_contacts),
                                .transition = -1,
                                .outcome = outcome};
     r.u = fsm_vector_from(r.state, sizes->n_q);
@@ -144,7 +145,9 @@ static int64_t find_closed(const struct fsm_resolution *r, const struct fsm_inst
     return has_room(r) ? FSM_CONTINUE : FSM_BUFFER_FULL;
 }
 
-/* Velocity: carry out impacts until no pair of coinciding corners strikes; returns a status. */
+/* Velocity: carry out impacts until no pair of coinciding corners strikes; returns a status.
+
+   `x` (n_q + n_u,): the state before them. */
 static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
                                double near)
 {
@@ -204,10 +207,11 @@ static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
     }
 }
 
-/* Apply the reset map of the user-defined transition, and an impact if it demands one: plastic, of a kink with rebound;
-   returns a status.
+/* Apply the reset map of the user-defined transition, and the impacts that it demands; returns a status.
 
-   A closed contact whose gap the reset map changes, by coordinates or by memory, opens, or penetrates. */
+   The state it leads to is resolved as one that motion leads to: what approaches at a gap of zero strikes and rebounds.
+   Contacts closed before it answer the impulses of a transition without rebound.  A closed contact whose gap the reset map
+   changes, by coordinates or by memory, opens, or penetrates. */
 static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
 {
     if (r->transition < 0) {
@@ -217,21 +221,24 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
     if (address == 0) {
         return FSM_CONTINUE;
     }
+    bool impulsive = AT(r->tables->transitions, r->transition, FSM_TRANSITION_IMPULSE) != 0;
     fsm_vector gaps = fsm_arena_vector(r->arena, r->before.n);
     for (int64_t k = 0; k < gaps.n; k++) {
         int64_t row = AT(r->tables->contact_rows, k, 0);
         gaps.at[k] = row >= 0 ? r->terms->residual.at[row] : 0.0;
+        bool touches = r->closed.at[k] == 1 || (row >= 0 && gaps.at[k] <= fsm_gap_tolerance(r->tables, row));
+        r->answers.at[k] = impulsive && touches;
     }
     fsm_apply_reset(r, address);
     evaluate(r);
     mark_moved_contacts(r, gaps);
-    int64_t status = find_closed(r, instant, r->tables->tolerances->gap);
+    double near = r->tables->tolerances->gap;
+    int64_t status = find_closed(r, instant, near);
     if (status != FSM_CONTINUE) {
         return status;
     }
     fsm_arena_release(r->arena, top);
-    bool kink = AT(r->tables->transitions, r->transition, FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK;
-    return fsm_resolve_impact(r, kink ? FSM_IMPACT_REBOUND : FSM_IMPACT_PLASTIC);
+    return resolve_impacts(r, instant, fsm_arena_copy(r->arena, r->state), near);
 }
 
 /* Impact without collision: friction jams, and the slip of the contacts that jam is stopped at once; returns a status. */

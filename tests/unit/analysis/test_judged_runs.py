@@ -79,6 +79,20 @@ def test_all_kinds_of_claims(monkeypatch):
     assert sum(len(found) == 2 for found in verdicts.values()) >= 3
 
 
+def test_contacts_that_close_by_a_jump(monkeypatch):
+    """Set on the ground at 0.1 s, a ball closes its contact there first, and again by motion if it is slow."""
+    placed = "transitions: [{from: '*', when: t - 0.1 s, reset: {y: 0, y_dot: -1 m/s}, because: placed}]\n"
+    claims = "\n  early: eventually ground closes before 0.2 s\n  once: count(ground closes) <= 1\n"
+    model = BALL.replace("requirements:", placed + "requirements:")
+    many, one, count = both(
+        fsm_dyn.compile(load("drop", text=model + claims)), {"e": (0.5, 0.9)}, 8, 3, {"until": 0.25}, monkeypatch
+    )
+    assert count == 8
+    assert repr(many) == repr(one)
+    assert {run.verdicts["early"] for run in many} == {"met"}
+    assert {run.verdicts["once"] for run in many} == {"met", "violated"}
+
+
 SHIPPED = {
     "latch": (
         "  slow: peak(vx) < 0.8 m/s\n  snaps: eventually ramp closes before 1 s\n  in: eventually latched before 1 s\n",

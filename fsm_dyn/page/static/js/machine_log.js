@@ -59,6 +59,10 @@ export class MachineLog {
       }
     }
     const along = contacts.flatMap(({ became }, k) => (before[k] !== after[k] && !named.has(k) ? [became[after[k]]] : []));
+    if (fired.every(({ event }) => event === Event.TRANSITION)) {
+      const free = (k) => before[k] === ContactState.FREE && after[k] === ContactState.FREE;
+      along.push(...contacts.flatMap(({ bounced, normal }, k) => (normal >= 0 && free(k) && impulse[normal] !== 0 ? [bounced] : [])));
+    }
     return parts.join(", ") + (along.length ? `; ${along.join(", ")}` : "");
   }
 }
