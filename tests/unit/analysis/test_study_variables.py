@@ -135,7 +135,7 @@ initial: {y: h}
 scenarios: {alone: {lift: 0 N}, helped: {lift: 2 N}}
 requirements: {early: eventually ground closes before 0.5 s}
 variants:
-  high: {parameters: {h: 2 m +- 10 cm, k: 1 m +- 1 mm}}
+  high: {parameters: {h: 2 m +- 10 cm, k: 1 m +- 1 mm}, outputs: {above: y - k}}
 """
 
 
