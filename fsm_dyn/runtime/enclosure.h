@@ -72,6 +72,12 @@ enum fsm_enclosed_operation {
     FSM_OP_NORM, // root of the sum of the squares of two or three numbers
 };
 
+/* Whether an interval is zero alone, as the rate of a constant. */
+static inline bool fsm_is_zero(struct fsm_interval a)
+{
+    return a.low == 0.0 && a.high == 0.0;
+}
+
 static inline struct fsm_interval fsm_hull(struct fsm_interval a, struct fsm_interval b)
 {
     return (struct fsm_interval){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};

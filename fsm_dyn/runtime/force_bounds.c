@@ -65,7 +65,7 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
     fsm_enclose_values(p, needed, jets);
     for (int64_t i = 0; i < p->n_terms && part > 0.0; i++) {
         struct fsm_jet *jet = jets + p->terms[i];
-        if (p->terms[i] >= first && is_constant(jet->rate)) { // once, where several terms are one value
+        if (p->terms[i] >= first && fsm_is_zero(jet->rate)) { // once, where several terms are one value
             double rate = part * t->rate[i], second = part * part * t->second[i];
             jet->value = (struct fsm_interval){jet->value.low - 0.5 * rate, jet->value.high + 0.5 * rate};
             jet->rate = (struct fsm_interval){-rate, rate};

@@ -465,11 +465,6 @@ static bool solve_rate(const struct balance *b, int64_t rate)
     return true;
 }
 
-static bool is_constant(struct fsm_interval a)
-{
-    return a.low == 0.0 && a.high == 0.0;
-}
-
 /* Take what the solution and its rate do in the equation of the next rate to the right-hand side. */
 static void shift_right(const struct balance *b, int64_t rate)
 {
@@ -479,10 +474,10 @@ static void shift_right(const struct balance *b, int64_t rate)
             struct fsm_jet *entry = b->matrix + i * b->n + j;
             const struct fsm_jet *z = b->solution + j;
             struct fsm_interval change = *part_of(entry, rate);
-            if (!is_constant(change)) {
+            if (!fsm_is_zero(change)) {
                 *right = fsm_less_product(*right, change, z->value);
             }
-            if (rate == 2 && !is_constant(entry->rate)) {
+            if (rate == 2 && !fsm_is_zero(entry->rate)) {
                 struct fsm_interval twice = {2.0 * entry->rate.low, 2.0 * entry->rate.high};
                 *right = fsm_less_product(*right, twice, z->rate);
             }
