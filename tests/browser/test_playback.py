@@ -87,6 +87,7 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
     trajectory, _ = saved
     page = new_page(write_report(trajectory, tmp_path / "report.html").as_uri()).open()
     page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0")
+    page.wait("!document.querySelector('#pin').hidden")  # forces in connections come last
     assert {"previous", "run", "following", "speed", "tab-story", "roll-scroll", "help"} <= set(tabbed(page))
     page.keyboard.press("3")
     assert {"playback-bands", "map", "enlarge", "tab-guards"} <= set(tabbed(page))
