@@ -340,54 +340,19 @@ def smallest_admissible(
 
 def _least_distance(linear: FloatArray, right: FloatArray, least: FloatArray, free: FloatArray) -> FloatArray | None:
     """Return ``least + free s`` with the smallest ``|s|`` for which ``linear . (least + free s) >= right``."""
+    # scipy takes a fifth of a second to import, and few runs need it
+    from scipy.optimize import nnls
+
     G, h = linear @ free, right - linear @ least
     if (h <= 0.0).all():
         return least
     k = free.shape[1]
-    weights = nonnegative_least_squares(np.vstack([G.T, h]), np.append(np.zeros(k), 1.0))
-    if weights is None:
+    try:
+        weights, length = nnls(np.vstack([G.T, h]), np.append(np.zeros(k), 1.0))
+    except RuntimeError:  # it did not terminate
+        return None
+    if length <= HARDLY:
         return None
     residual = np.append(G.T @ weights, h @ weights - 1.0)
-    if float(np.linalg.norm(residual)) <= HARDLY:
-        return None
     found: FloatArray = least - free @ (residual[:k] / residual[k])
     return found
-
-
-def nonnegative_least_squares(A: FloatArray, b: FloatArray) -> FloatArray | None:
-    """Return ``x >= 0`` with the least ``|A x - b|``; None if it is not found.
-
-    The method of active sets of Lawson and Hanson, *Solving Least Squares Problems*, 1974, chapter 23. SciPy has it,
-    but takes a fifth of a second to import, which reports and pictures of runs would wait for.
-
-    Parameters
-    ----------
-    A : ndarray, shape (m, n)
-    b : ndarray, shape (m,)
-    """
-    n = A.shape[1]
-    x, used = np.zeros(n), np.zeros(n, dtype=np.bool_)
-    tolerance = 10.0 * max(A.shape) * float(np.abs(A).sum(axis=0).max(initial=0.0)) * np.finfo(float).eps
-    for _ in range(3 * n + 3):
-        slope = A.T @ (b - A @ x)
-        slope[used] = -np.inf
-        if used.all() or slope.max() <= tolerance:
-            return x
-        used[int(slope.argmax())] = True
-        while True:
-            trial = np.zeros(n)
-            trial[used] = np.linalg.lstsq(A[:, used], b, rcond=None)[0]
-            below = used & (trial <= 0.0)
-            if not below.any():
-                break
-            share = np.full(n, np.inf)
-            share[below] = x[below] / np.maximum(x[below] - trial[below], 1e-300)
-            first = int(share.argmin())
-            x = x + share[first] * (trial - x)
-            used[first] = False
-            used &= x > 0.0
-            x[~used] = 0.0
-            if not used.any():
-                break
-        x = trial if used.any() else x
-    return None

@@ -10,13 +10,13 @@ import csv
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize, nnls
+from scipy.optimize import linprog, minimize
 
 import fsm_dyn
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.row_evaluation import RowEvaluator
 from fsm_dyn.run.explanation import explain
-from fsm_dyn.run.reported_forces import KEPT, ShareLaw, nonnegative_least_squares, reported_forces, smallest_admissible
+from fsm_dyn.run.reported_forces import KEPT, ShareLaw, reported_forces, smallest_admissible
 from fsm_dyn.run.samples import Samples
 
 G = 9.81
@@ -260,20 +260,3 @@ def test_shares_that_no_law_admits_are_reported(pushed):
 def test_the_work_of_shares_is_that_of_all_forces(pushed):
     _, run = pushed
     assert run.energy.relative_residual <= 1e-9
-
-
-def test_nonnegative_least_squares_agree_with_scipy():
-    """Also with dependent, opposite and vanishing columns: the residual, as weights may differ."""
-    for seed in range(400):
-        random = np.random.default_rng(seed)
-        m, n = random.integers(1, 8), random.integers(1, 25)
-        A = random.normal(size=(m, n))
-        if seed % 3 == 0 and n > 2:
-            A[:, 1], A[:, 2] = 2.0 * A[:, 0], -A[:, 0]
-        if seed % 5 == 0:
-            A[:, random.integers(n)] = 0.0
-        b = random.normal(size=m) if seed % 2 else np.append(np.zeros(m - 1), 1.0)
-        found = nonnegative_least_squares(A, b)
-        assert found is not None
-        assert (found >= 0.0).all()
-        assert np.linalg.norm(A @ found - b) == pytest.approx(nnls(A, b)[1], abs=1e-12)
