@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "bytes_of_runs.py"
 ONLINE = {"piano_action_simple", "latch_door", "escapement_anchor", "box_on_table"}  # modes that runs reach first
 STRATEGIES = ("compiled", "auto", "early")
-SHARES = 4  # of the models; the first is always run
+SHARES = 8  # of the models; the first is always run
 
 
 def digests(cache, seed, runs, after):

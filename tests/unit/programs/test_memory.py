@@ -25,7 +25,7 @@ def test_fresh_graphs_load_no_code_again(monkeypatch, strategy):
 
     once()
     count = loaded(monkeypatch)
-    for _ in range(5):
+    for _ in range(2):
         once()
     assert count == []
 

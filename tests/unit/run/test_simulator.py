@@ -122,7 +122,7 @@ def test_a_run_made_again_holds_no_further_code(strategy):
             simulator.run(0.4, initial=begin, **strategy)
         return codes_in_memory()
 
-    assert held(2) == held(6)
+    assert held(2) == held(4)
 
 
 @pytest.mark.parametrize("most", [1, 20_000])
