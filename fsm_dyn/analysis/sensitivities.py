@@ -21,6 +21,7 @@ from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.language.contact_law import FREE
+from fsm_dyn.language.contacts import SurfaceContact
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Program
@@ -226,6 +227,13 @@ def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
         return "; its impacts were sequential\n  remedy: impacts: simultaneous"
     if any(contact.poisson and struck[contact.normal_row] for contact in automaton.contacts):
         return "; restitution is Poisson's, of impulses\n  remedy: restitution_law: newton"
+    if any(
+        isinstance(spec := automaton.mechanism.contacts[contact.name], SurfaceContact)
+        and spec.tangential_restitution is not None
+        and struck[contact.normal_row]
+        for contact in automaton.contacts
+    ):
+        return "; restitution acts along the surface too\n  remedy: remove tangential_restitution"
     return "\n  remedy: let the motion pass this instant with other speeds, so that fewer contacts strike at once"
 
 

@@ -197,7 +197,7 @@ def _check_rows(automaton: Automaton, terms: Mapping[str, Array]) -> None:
     """Refuse a start with an infinite or undefined value of a constraint, a contact or its law."""
     finite = np.isfinite(np.column_stack([terms["residual"], terms["b"], terms["A"]])).all(axis=1)
     wrong = [automaton.rows[number].name for number in np.flatnonzero(~finite)]
-    laws = np.column_stack([terms["static"], terms["kinetic"], terms["restitution"]])
+    laws = np.column_stack([terms[law] for law in ("static", "kinetic", "restitution", "tangential_restitution")])
     wrong += [
         contact.name
         for contact, numbers in zip(automaton.contacts, laws, strict=True)

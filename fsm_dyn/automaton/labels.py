@@ -262,7 +262,8 @@ def _laws(contact: FeatureContact) -> tuple[object, ...]:
     """Return the laws of a contact, without its place."""
     yields = contact.compliance
     texts = (
-        contact.static, contact.kinetic, contact.restitution, contact.closes_if,
+        contact.static, contact.kinetic, contact.restitution, contact.tangential_restitution,
+        contact.closes_if,
         *((yields.stiffness, yields.exponent, yields.dissipation) if yields is not None else ()),
     )  # fmt: skip
     return (

@@ -203,7 +203,8 @@ def _output_shapes(automaton: Automaton) -> dict[str, dict[str, tuple[int, ...]]
         "terms": {
             "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
             "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
-            "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
+            "restitution": (n_contacts,), "tangential_restitution": (n_contacts,), "closes_if": (n_contacts,),
+            "elastic": (n_contacts,), "energies": (2,),
             "reach": (n_contacts,), "reach_rate": (n_contacts,), "margin_slope": (n_contacts,),
             "aspect": (n_contacts,), "firm": (n_contacts,), "when": (len(mechanism.transitions),),
             **({} if pattern is None else {"tree": (pattern.size,)}),

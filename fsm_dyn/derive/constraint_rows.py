@@ -250,6 +250,7 @@ class ConstraintRowBuilder:
             static=self._value(static),
             kinetic=self._value(kinetic),
             restitution=self.system.graph.zero,
+            tangential_restitution=self.system.graph.zero,
             reach=reach,
             reach_rate=None if reach is None else tangent([reach], self._flow)[0],
         )
@@ -258,6 +259,7 @@ class ConstraintRowBuilder:
                 return replace(
                     found,
                     restitution=self._value(contact.restitution),
+                    tangential_restitution=self._value(contact.tangential_restitution),
                     in_space=contact.across is not None,
                     closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
                 )

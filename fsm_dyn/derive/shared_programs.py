@@ -202,6 +202,7 @@ def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
             "static": _array([contact.static for contact in contacts], (count,)),
             "kinetic": _array([contact.kinetic for contact in contacts], (count,)),
             "restitution": _array([contact.restitution for contact in contacts], (count,)),
+            "tangential_restitution": _array([contact.tangential_restitution for contact in contacts], (count,)),
             "closes_if": _array([one if c.closes_if is None else c.closes_if for c in contacts], (count,)),
             "elastic": _array([zero if c.elastic is None else c.elastic for c in contacts], (count,)),
             "energies": _array([terms.kinetic_energy, terms.potential_energy], (2,)),

@@ -108,7 +108,7 @@ class ContactTerms:
     static, kinetic : Node
         Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 by default. Of a lock with a
         limit `static` is its largest force.
-    restitution : Node
+    restitution, tangential_restitution : Node
     load_rows : tuple of int
         Of a bearing the rows with its load forces.
     in_space : bool
@@ -138,6 +138,7 @@ class ContactTerms:
     static: Node
     kinetic: Node
     restitution: Node
+    tangential_restitution: Node
     load_rows: tuple[int, ...] = ()
     closes_if: Node | None = None
     in_space: bool = False

@@ -367,7 +367,7 @@ def feature_list(name: str, shapes: Mapping[str, Shape]) -> list[Feature]:
 # A joint stop becomes one gap contact per limit, an entry of shapes one contact per pair of features.
 
 CONTACT_KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)
-RESTITUTION = ("restitution", "restitution_law")  # of rigid contacts
+RESTITUTION = ("restitution", "restitution_law", "tangential_restitution")  # of rigid contacts
 
 
 def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
@@ -377,6 +377,7 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
         only_with(form, kind, ())
         return [_by_entry(name, form, kind)]
     surfaces = _surfaces(name, form)
+    _check_tangential(name, form)
     if form.joint_stop is not None:
         only_with(form, kind, _properties(form))
         return [replace(contact, **surfaces) for contact in _stops(name, form, form.joint_stop)]
@@ -396,9 +397,27 @@ def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
         "compliance": compliance_of(f"contact {str(name)!r}", form, form.compliance),
         "restitution": form.restitution,
         "restitution_law": form.restitution_law,
+        "tangential_restitution": form.tangential_restitution,
         "closes_if": form.closes_if,
         "sound_frequency": form.sound_frequency,
     }
+
+
+def _check_tangential(name: str, form: ContactForm) -> None:
+    """Refuse a restitution of the slip without the friction that returns it, or beside one of impulses."""
+    if form.tangential_restitution is None:
+        return
+    where, what = form.key("tangential_restitution"), f"contact {str(name)!r} has a tangential restitution"
+    if form.friction is None:
+        raise ModelError(
+            f"{what} and no friction", where,
+            remedy="friction returns the slip: add `friction: 0.5`, or remove `tangential_restitution`",
+        )  # fmt: skip
+    if form.restitution_law == "poisson":
+        raise ModelError(
+            f"{what} and Poisson's law", where, found="restitution_law: poisson",
+            allowed="restitution_law: newton", remedy="remove `restitution_law`, or `tangential_restitution`",
+        )  # fmt: skip
 
 
 def compliance_of(what: str, form: HasKeys, compliance: Compliance | None) -> Compliance | None:

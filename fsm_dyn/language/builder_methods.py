@@ -353,9 +353,9 @@ class SectionMethods(WrittenModel):
     def contact(
             self, name: str, /, *, between: Value = None, point: Value = None, on: Value = None, gap: Value = None,
             slip: Value = None, friction: Value = None, restitution: Value = None, restitution_law: Value = None,
-            closes_if: Value = None, sound_frequency: Value = None, bilateral: Value = None,
-            compliant: Value = None, joint_stop: Value = None, dry_friction: Value = None, lock: Value = None,
-            one_way: Value = None, **others: Value,
+            tangential_restitution: Value = None, closes_if: Value = None, sound_frequency: Value = None,
+            bilateral: Value = None, compliant: Value = None, joint_stop: Value = None, dry_friction: Value = None,
+            lock: Value = None, one_way: Value = None, **others: Value,
     ) -> Self:
         """Add a contact.
 
@@ -381,6 +381,8 @@ class SectionMethods(WrittenModel):
             Share of the approach speed, or of the impulse, returned by an impact (default 0; 0 to 1).
         restitution_law : Value, optional
             Restitution of the speed, or of the impulse (default `newton`).
+        tangential_restitution : Value, optional
+            Share of the slip that an impact returns, as far as friction can (default 0; 0 to 1).
         closes_if : Value, optional
             Condition for closing; a closed contact stays closed until its force vanishes.
         sound_frequency : Value, optional
@@ -407,7 +409,8 @@ class SectionMethods(WrittenModel):
         """
         return self._add("contacts", name, None, given_keys({
             "between": between, "point": point, "on": on, "gap": gap, "slip": slip, "friction": friction,
-            "restitution": restitution, "restitution_law": restitution_law, "closes_if": closes_if,
+            "restitution": restitution, "restitution_law": restitution_law,
+            "tangential_restitution": tangential_restitution, "closes_if": closes_if,
             "sound_frequency": sound_frequency, "bilateral": bilateral, "compliant": compliant,
             "joint_stop": joint_stop, "dry_friction": dry_friction, "lock": lock, "one_way": one_way,
         } | others))

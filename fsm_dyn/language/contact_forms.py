@@ -210,8 +210,8 @@ class _ContactForm(SurfaceProperties):
     example: ClassVar[str] = "stop: {gap: 0.3 m - x}"
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(gap="distance normal", slip="tangent slip_speed", friction="mu coefficient",
-                      restitution="e cor bounce", between="bodies shapes geom1 geom2",
-                      compliant="compliance impact solref solimp"),
+                      restitution="e cor bounce", tangential_restitution="et e_t spin",
+                      between="bodies shapes geom1 geom2", compliant="compliance impact solref solimp"),
         "condim": "sliding needs `friction`; rolling resistance is a dry friction with its `load` (docs/language.md)",
         **dict.fromkeys(("stiffness", "damping", "dissipation"), "it is a key of `compliant: {stiffness: 2e4 N/m}`"),
         "side": "`side` is a key of the shape: {line: {along: N.x}, side: N.y}",
@@ -219,8 +219,8 @@ class _ContactForm(SurfaceProperties):
         "pitch": "the key is 'sound_frequency'",
     }  # fmt: skip
     first: ClassVar[tuple[str, ...]] = (
-        "between", "point", "on", "gap", "slip", "friction", "restitution", "restitution_law", "closes_if",
-        "sound_frequency", "bilateral", "compliant", "joint_stop",
+        "between", "point", "on", "gap", "slip", "friction", "restitution", "restitution_law", "tangential_restitution",
+        "closes_if", "sound_frequency", "bilateral", "compliant", "joint_stop",
     )  # fmt: skip
 
     between: tuple[tuple[str, ...], ...] | None = key(

@@ -71,6 +71,10 @@ class SurfaceProperties(KeyedMapping):
     restitution_law: Literal["newton", "poisson"] = key(
         RESTITUTION_LAW, "restitution of the speed, or of the impulse", "newton"
     )
+    tangential_restitution: Text | None = expression(
+        "share of the slip that an impact returns, as far as friction can", None, unit=DIMENSIONLESS,
+        scope="logic", bounds=_SHARE, usual="0", example=0.5, later=True,
+    )  # fmt: skip
     closes_if: Text | None = expression(
         "condition for closing; a closed contact stays closed until its force vanishes", None, scope="logic",
         type="condition", noun="`closes_if` of {of}",
@@ -222,10 +226,11 @@ class SurfaceContact(Contact, SurfaceProperties):
     """
 
     first: ClassVar[tuple[str, ...]] = ("gap", "slip", "across", "static", "kinetic", "restitution", "restitution_law",
-                                        "sound_frequency", "compliant", "closes_if")  # fmt: skip
+                                        "tangential_restitution", "sound_frequency", "compliant",
+                                        "closes_if")  # fmt: skip
     digested: ClassVar[tuple[str, ...]] = (
         *Contact.digested, "across", "infinite_friction", "restitution", "restitution_law", "closes_if", "compliance",
-        "sound_frequency",
+        "sound_frequency", "tangential_restitution",
     )  # fmt: skip
 
     across: Text | None = expression(

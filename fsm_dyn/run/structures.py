@@ -139,7 +139,8 @@ class TermArrays(NamedTuple):
     """Kane's unconstrained terms at one state, as views of the kernel's output ``whole``; n = n_u + n_k.
 
     ``q_dot`` (n_q,), ``W`` (n_q, n), ``M`` (n, n), ``f`` (n,), ``A`` (n_rows, n), ``b gamma residual`` (n_rows,),
-    ``static kinetic restitution closes_if elastic`` (n_contacts,), the last being the force of compliant contacts (N);
+    ``static kinetic restitution tangential_restitution closes_if elastic`` (n_contacts,), the last being the
+    force of compliant contacts (N);
     ``energies``: kinetic and potential (J); ``reach reach_rate`` (n_contacts,): how far inside the ends of a face a
     contact is, of contacts with the flag ``LIMITED``; ``margin_slope aspect`` (n_contacts,): of corners on faces, see
     :class:`fsm_dyn.derive.contact_geometry.ContactKinematics`.  ``row_begin`` ... ``mass_columns``: those of the
@@ -158,6 +159,7 @@ class TermArrays(NamedTuple):
     static: NDArray[np.float64]
     kinetic: NDArray[np.float64]
     restitution: NDArray[np.float64]
+    tangential_restitution: NDArray[np.float64]
     closes_if: NDArray[np.float64]
     elastic: NDArray[np.float64]
     energies: NDArray[np.float64]
@@ -172,8 +174,8 @@ class TermArrays(NamedTuple):
 
 
 TERM_NAMES = (
-    "q_dot", "W", "M", "f", "A", "b", "gamma", "residual", "static", "kinetic", "restitution", "closes_if",
-    "elastic", "energies", "reach", "reach_rate", "margin_slope", "aspect",
+    "q_dot", "W", "M", "f", "A", "b", "gamma", "residual", "static", "kinetic", "restitution",
+    "tangential_restitution", "closes_if", "elastic", "energies", "reach", "reach_rate", "margin_slope", "aspect",
 )  # fmt: skip
 
 
@@ -185,7 +187,7 @@ def pack_terms(tables: Tables) -> Packed:
     sizes = tables.sizes
     n_q, n, rows, contacts = (int(sizes[i]) for i in (Sizes.N_Q, Sizes.N_U, Sizes.N_ROWS, Sizes.N_CONTACTS))
     n += int(sizes[Sizes.N_K])
-    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *5 * [(contacts,)], (2,), *4 * [(contacts,)]]
+    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *6 * [(contacts,)], (2,), *4 * [(contacts,)]]
     whole, at = np.zeros(int(sizes[Sizes.N_TERMS])), 0
     views: list[NDArray[Any]] = []
     for shape in shapes:

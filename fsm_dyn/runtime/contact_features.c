@@ -76,7 +76,9 @@ FSM_LOCAL bool fsm_alike(const struct fsm_tables *tables, const struct fsm_terms
                  fsm_modulo(tables->contact_flags.at[k], FSM_FLAG_GROUP);
     bool same = terms->static_friction.at[j] == terms->static_friction.at[k] &&
                 terms->kinetic_friction.at[j] == terms->kinetic_friction.at[k];
-    return flags && same && terms->restitution.at[j] == terms->restitution.at[k] && fsm_exchangeable(tables, j, k);
+    bool alike = terms->restitution.at[j] == terms->restitution.at[k] &&
+                 terms->tangential_restitution.at[j] == terms->tangential_restitution.at[k];
+    return flags && same && alike && fsm_exchangeable(tables, j, k);
 }
 
 /* Whether the normal rows of two contacts differ by no more than the part `close`. */

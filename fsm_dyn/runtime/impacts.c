@@ -213,7 +213,7 @@ FSM_LOCAL void fsm_apply_impulses(const struct fsm_resolution *r, fsm_indices ro
 /* -- Impacts: velocities that jump because a contact closes or a constraint is imposed (docs/theory.md, "Impacts").
 
    `M (u⁺ - u⁻) = AᵀΛ` over bilateral rows and closed contacts with `0 ≤ Λ_n ⊥ v_n⁺ + e v_n⁻ ≥ 0` and Coulomb's
-   law for the tangential impulse (Newton), or with the normal impulse of compression returned e-fold (Poisson).  Either,
+   law for the tangential impulse, of the slip `v_t⁺ + e_t v_t⁻` (Newton, Moreau), or with the normal impulse of compression returned e-fold (Poisson).  Either,
    together with friction, can raise the energy; an energy-consistent impact keeps only the part β of the restitution
    beyond the plastic solution at which it does not (impacts.c).
 
@@ -236,6 +236,8 @@ struct impact {
     struct fsm_contact_problem problem;
     struct fsm_impact_balance balance;
     enum impact_law law;
+    fsm_vector base;     // (n,), speeds of the contact rows without contact impulses
+    fsm_vector returned; // (n,), slip that is returned, e_t times that before, at the tangential rows
 };
 
 /* Whether the speeds violate the rows of closed contact `k`. */
@@ -263,9 +265,22 @@ FSM_LOCAL bool fsm_any_strikes(const struct fsm_resolution *r)
     return false;
 }
 
-/* Set the target speeds of contacts that rebound by Newton's law; return the law of the impact. */
+/* Write the slip that the contact `at`, which strikes, is to return; false if it returns none. */
+static bool set_returned(const struct fsm_resolution *r, const struct fsm_contact_problem *unscaled, int64_t at,
+                         fsm_vector speed, fsm_vector returned)
+{
+    double along = r->terms->tangential_restitution.at[unscaled->contact.at[at]];
+    int64_t first = unscaled->tangent.at[at];
+    bool any = first >= 0 && along > 0.0;
+    for (int64_t i = first; any && i < first + (unscaled->spatial.at[at] ? 2 : 1); i++) {
+        returned.at[i] = along * speed.at[i];
+    }
+    return any;
+}
+
+/* Set the target speeds of contacts that rebound by Newton's law, and the slip to return; return the law of the impact. */
 static enum impact_law set_targets(const struct fsm_resolution *r, const struct fsm_contact_problem *unscaled,
-                                   fsm_vector speed, enum fsm_purpose purpose)
+                                   fsm_vector speed, enum fsm_purpose purpose, fsm_vector returned)
 {
     enum impact_law law = NO_RESTITUTION;
     if (purpose != FSM_IMPACT_REBOUND) {
@@ -275,7 +290,13 @@ static enum impact_law set_targets(const struct fsm_resolution *r, const struct 
         int64_t k = unscaled->contact.at[at], normal = unscaled->normal.at[at];
         double e = r->terms->restitution.at[k];
         double slow = fsm_speed_tolerance(r->tables, unscaled->row.at[normal]);
-        if (!(speed.at[normal] < -slow) || !(e > 0.0) || unscaled->bilateral.at[at] || r->answers.at[k] == 1) {
+        if (!(speed.at[normal] < -slow) || unscaled->bilateral.at[at] || r->answers.at[k] == 1) {
+            continue;
+        }
+        if (set_returned(r, unscaled, at, speed, returned) && law == NO_RESTITUTION) {
+            law = NEWTON;
+        }
+        if (!(e > 0.0)) {
             continue;
         }
         if (r->tables->contact_flags.at[k] & FSM_FLAG_POISSON) {
@@ -328,13 +349,31 @@ static int64_t solve_impact(const struct fsm_resolution *r, const struct fsm_con
     return status == FSM_NON_UNIQUE_STATE ? FSM_CONTINUE : status;
 }
 
+/* Solve the contact problem of an impact from the speeds `base` (n,) of its rows.
+
+   Coulomb's law is that of the slip after the impact plus what is returned of the slip before: this sum is the motion of
+   the problem that is solved. */
+static int64_t solve_returning(const struct fsm_resolution *r, const struct impact *impact, fsm_vector base,
+                               const struct fsm_contact_solution *solution)
+{
+    fsm_vector sum = fsm_arena_copy(r->arena, base);
+    for (int64_t i = 0; i < sum.n; i++) {
+        sum.at[i] += impact->returned.at[i];
+    }
+    fsm_retarget(&impact->problem, &impact->unscaled, sum);
+    int64_t status = solve_impact(r, &impact->problem, solution);
+    for (int64_t i = 0; i < sum.n; i++) {
+        solution->motions.at[i] -= impact->returned.at[i];
+    }
+    return status;
+}
+
 /* Add the impulses of Poisson's expansion to those of compression. */
 static int64_t expand(const struct fsm_resolution *r, const struct impact *impact, bool every,
                       const struct fsm_contact_solution *plastic, const struct fsm_contact_solution *solution)
 {
     set_expansion(r, &impact->unscaled, plastic->forces, every);
-    fsm_retarget(&impact->problem, &impact->unscaled, plastic->motions);
-    int64_t status = solve_impact(r, &impact->problem, solution);
+    int64_t status = solve_returning(r, impact, plastic->motions, solution);
     for (int64_t i = 0; i < plastic->forces.n; i++) {
         solution->forces.at[i] += plastic->forces.at[i];
     }
@@ -349,7 +388,7 @@ static int64_t find_impulses(const struct fsm_resolution *r, const struct impact
     solution.forces = forces;
     bool jammed = false;
     if (impact->law != POISSON) {
-        int64_t status = solve_impact(r, &impact->problem, &solution);
+        int64_t status = solve_returning(r, impact, impact->base, &solution);
         if (status == FSM_CONTINUE &&
             (impact->law == NO_RESTITUTION || !fsm_gains_energy(&impact->balance, forces, solution.motions))) {
             return FSM_CONTINUE;
@@ -361,6 +400,7 @@ static int64_t find_impulses(const struct fsm_resolution *r, const struct impact
     }
     // the plastic impact: Poisson's compression, and what the energy of Newton's law is compared with
     struct fsm_contact_solution plastic = fsm_allocate_solution(r->arena, count, n);
+    fsm_retarget(&impact->problem, &impact->unscaled, impact->base);
     for (int64_t i = 0; i < n; i++) {
         impact->problem.target.at[i] = 0.0;
     }
@@ -370,7 +410,7 @@ static int64_t find_impulses(const struct fsm_resolution *r, const struct impact
     }
     if (jammed) { // no speeds of Newton's law lie within the friction cones: the impulses are returned instead
         for (int64_t i = 0; i < n; i++) {
-            impact->unscaled.target.at[i] = 0.0;
+            impact->unscaled.target.at[i] = impact->returned.at[i] = 0.0;
         }
     }
     if (impact->law == POISSON || jammed) {
@@ -446,7 +486,9 @@ FSM_LOCAL int64_t fsm_simultaneous_impact(const struct fsm_resolution *r, const 
         base_speed.at[i] = fsm_row_speed(r->terms, rows.at[i], base.u);
     }
     impact.balance = impact_balance(r, rows, bilateral->held, &base, &response);
-    impact.law = set_targets(r, &impact.unscaled, impact.balance.before, purpose);
+    impact.base = base_speed;
+    impact.returned = fsm_arena_vector(r->arena, rows.n);
+    impact.law = set_targets(r, &impact.unscaled, impact.balance.before, purpose, impact.returned);
     impact.problem = fsm_scale_problem(r->arena, &impact.unscaled, response.K, base_speed, free_response, base.scale);
     int64_t status = find_impulses(r, &impact, forces);
     if (status == FSM_CONTINUE) {

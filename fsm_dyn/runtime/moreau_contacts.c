@@ -653,12 +653,12 @@ static double sweep_to_convergence(const struct fsm_time_step *step, const struc
 /* Solve the contact problem of a step, and keep of its restitution what does not raise the energy, as in impacts; nothing
    where other contacts prevent it.
 
-   `K` (n, n): Delassus matrix; `target` (n,): speeds of restitution; `fastest`: the fastest speed (m/s).  `speed` (n,):
+   `K` (n, n): Delassus matrix; `target` (n,): speeds of restitution; `returned` (n,): slip to return; `fastest`: the fastest speed (m/s).  `speed` (n,):
    in, without contact impulses; out, after them.  `impulse` (n,), zero before, and `kept`, the part of the restitution
    that is kept, are written.  Returns the change of a speed in the last sweep. */
 FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
-                                      fsm_matrix K, fsm_vector target, double fastest, fsm_vector speed,
-                                      fsm_vector impulse, double *kept)
+                                      fsm_matrix K, fsm_vector target, fsm_vector returned, double fastest,
+                                      fsm_vector speed, fsm_vector impulse, double *kept)
 {
     int64_t n = speed.n;
     fsm_vector zero = fsm_arena_vector(step->arena, n);
@@ -666,10 +666,14 @@ FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const st
                                          .base_work = 0.0,
                                          .work = zero,
                                          .tolerance = step->tables->tolerances->energy};
-    double change = sweep_to_convergence(step, active, K, target, fastest, speed, impulse);
     bool rebounds = false;
+    for (int64_t r = 0; r < n; r++) { // Coulomb's law is of the slip plus what is returned
+        rebounds = rebounds || target.at[r] > 0.0 || returned.at[r] != 0.0;
+        speed.at[r] += returned.at[r];
+    }
+    double change = sweep_to_convergence(step, active, K, target, fastest, speed, impulse);
     for (int64_t r = 0; r < n; r++) {
-        rebounds = rebounds || target.at[r] > 0.0;
+        speed.at[r] -= returned.at[r];
     }
     *kept = 1.0;
     bool jammed = rebounds && !fsm_is_solved(change, fastest); // a stop whose body is held from behind, say

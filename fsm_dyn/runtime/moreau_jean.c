@@ -312,11 +312,12 @@ static bool find_free_speeds(const struct fsm_time_step *step, const struct fsm_
     return true;
 }
 
-/* Write the speeds of restitution that the normal rows are brought to, `target` (n,).
+/* Write the speeds of restitution that the normal rows are brought to, `target` (n,), and the slip that contacts
+   which strike return, `returned` (n,).
 
    What the forces of a step or two bring about is no impact: a contact that lasts does not rebound from it. */
 static void find_targets(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_vector free_speeds,
-                         fsm_vector target)
+                         fsm_vector target, fsm_vector returned)
 {
     for (int64_t k = 0; k < active->normal.n; k++) {
         int64_t normal = active->normal.at[k];
@@ -328,6 +329,12 @@ static void find_targets(const struct fsm_time_step *step, const struct fsm_acti
         double at_rest = FSM_SLOW * fabs(fsm_row_speed(step->terms, row, free_speeds) - before);
         if (before < -at_rest) {
             target.at[normal] = -step->terms->restitution.at[k] * before;
+            int64_t first = active->tangent.at[k];
+            bool spatial = (step->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0;
+            for (int64_t r = first; first >= 0 && r < first + (spatial ? 2 : 1); r++) {
+                double slip = fsm_row_speed(step->terms, active->rows.at[r], step->u);
+                returned.at[r] = step->terms->tangential_restitution.at[k] * slip;
+            }
         }
     }
 }
@@ -454,7 +461,7 @@ static bool solve_contacts(const struct fsm_time_step *step, const struct fsm_bi
     active.reaction = reaction;
     active.response = &response;
     fsm_vector speed = fsm_arena_vector(step->arena, n), target = fsm_arena_vector(step->arena, n);
-    fsm_vector impulse = fsm_arena_vector(step->arena, n);
+    fsm_vector impulse = fsm_arena_vector(step->arena, n), returned = fsm_arena_vector(step->arena, n);
     double fastest = FSM_TINIEST;
     for (int64_t r = 0; r < n; r++) {
         int64_t row = active.rows.at[r];
@@ -463,8 +470,8 @@ static bool solve_contacts(const struct fsm_time_step *step, const struct fsm_bi
         fastest = fsm_larger(fastest, fabs(speed.at[r]) / unit);
         fastest = fsm_larger(fastest, fabs(fsm_row_speed(step->terms, row, step->u)) / unit);
     }
-    find_targets(step, &active, free_speeds, target);
-    double change = fsm_contact_impulses(step, &active, response.K, target, fastest, speed, impulse, kept);
+    find_targets(step, &active, free_speeds, target, returned);
+    double change = fsm_contact_impulses(step, &active, response.K, target, returned, fastest, speed, impulse, kept);
     bool solved = report_sweeps(report, step->t, change / fastest);
     find_contact_states(step, &active, speed, impulse, fastest);
     fsm_put(x, fsm_vector_first(step->middle, n_q));

@@ -142,7 +142,8 @@ struct fsm_tables {
 /* Kane's unconstrained terms at one state, as views of the kernel's output `whole`; n = n_u + n_k.
 
    `q_dot` (n_q,), `W` (n_q, n), `M` (n, n), `f` (n,), `A` (n_rows, n), `b gamma residual` (n_rows,),
-   `static kinetic restitution closes_if elastic` (n_contacts,), the last being the force of compliant contacts (N);
+   `static kinetic restitution tangential_restitution closes_if elastic` (n_contacts,), the last being the force of
+   compliant contacts (N);
    `energies`: kinetic and potential (J); `reach reach_rate` (n_contacts,): how far inside the ends of a face a
    contact is, of contacts with FSM_FLAG_LIMITED; `margin_slope` (n_contacts,): of corners on faces; `aspect`
    (n_contacts,): how high above its face the rest of a shape stands (contact_features.c, compliant_contacts.c). */
@@ -159,6 +160,7 @@ struct fsm_terms {
     fsm_vector static_friction;
     fsm_vector kinetic_friction;
     fsm_vector restitution;
+    fsm_vector tangential_restitution;
     fsm_vector closes_if;
     fsm_vector elastic;
     fsm_vector energies;

@@ -87,7 +87,8 @@ FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const stru
 FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                     fsm_vector impulse);
 FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
-                                      fsm_matrix K, fsm_vector target, double fastest, fsm_vector speed,
+                                      fsm_matrix K, fsm_vector target, fsm_vector returned, double fastest,
+                                      fsm_vector speed,
                                       fsm_vector impulse, double *kept);
 FSM_LOCAL bool fsm_is_converged(double change, double fastest);
 FSM_LOCAL bool fsm_is_solved(double change, double fastest);

@@ -132,10 +132,10 @@ static void take_terms(struct room *room, struct fsm_machine *m, const struct fs
     double *at = terms->whole.at;
     fsm_vector *vectors[] = {
         &terms->b,           &terms->gamma,        &terms->residual, &terms->static_friction, &terms->kinetic_friction,
-        &terms->restitution, &terms->closes_if,    &terms->elastic,  &terms->energies,        &terms->reach,
+        &terms->restitution, &terms->tangential_restitution, &terms->closes_if,    &terms->elastic,  &terms->energies,        &terms->reach,
         &terms->reach_rate,  &terms->margin_slope, &terms->aspect};
     int64_t lengths[] = {s->n_rows,     s->n_rows,     s->n_rows, s->n_contacts, s->n_contacts, s->n_contacts,
-                         s->n_contacts, s->n_contacts, 2,         s->n_contacts, s->n_contacts, s->n_contacts,
+                         s->n_contacts, s->n_contacts, s->n_contacts, 2,         s->n_contacts, s->n_contacts, s->n_contacts,
                          s->n_contacts};
     if (at == NULL) {
         return; // counting: the views take no memory
@@ -584,9 +584,9 @@ static int64_t impossible_laws(const struct fsm_machine *m)
     }
     m->tables.terms.at[0](m->state.clock->time, m->state.x.at, m->state.c.at, terms->whole.at);
     for (int64_t k = 0; k < m->tables.sizes->n_contacts; k++) {
-        double e = terms->restitution.at[k], kinetic = terms->kinetic_friction.at[k];
+        double e = terms->restitution.at[k], along = terms->tangential_restitution.at[k], kinetic = terms->kinetic_friction.at[k];
         bool friction = kinetic >= 0.0 && kinetic <= terms->static_friction.at[k];
-        count += friction && e >= 0.0 && e <= 1.0 ? 0 : 1;
+        count += friction && e >= 0.0 && e <= 1.0 && along >= 0.0 && along <= 1.0 ? 0 : 1;
     }
     return count;
 }
