@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from tests.source_trees import PACKAGE, tree
+from tests.source_trees import PACKAGE, modules, nodes, tree
 
 #: What a driver, a law, a method and an exporter are made of.
 EXTENDED = ("language/contact_law.py", "live/driver_protocol.py", "run/integrators.py", "exports/export.py")
@@ -129,6 +129,23 @@ def test_main_functions_of_modules():
     # a docstring of a command is the help that its user reads
     paths = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "cli"]
     assert [row for path in paths for row in report(path, main_functions(path))] == []
+
+
+def run_together(text):
+    """Entries of a docstring's parameters, results and attributes that stand in the line of another one."""
+    wanted = [found for title, found in sections(text).items() if title in ("Parameters", "Returns", "Attributes")]
+    return [line for found in wanted for line in found.splitlines() if re.search(r"^\w.* : .*\s\w+ : ", line)]
+
+
+def test_entries_have_lines_of_their_own():
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    found = [(p, ast.get_docstring(n) or "") for p in modules() for n in nodes(p) if isinstance(n, kinds)]
+    assert [f"{path.name}: {line}" for path, text in found for line in run_together(text)] == []
+
+
+def test_entries_in_one_line_are_found():
+    text = "Do.\n\nParameters\n----------\nx : array y : float, optional\nz, w : array, shape (n : 3)\n"
+    assert run_together(text) == ["x : array y : float, optional"]
 
 
 @pytest.mark.parametrize(

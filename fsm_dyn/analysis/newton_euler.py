@@ -310,7 +310,9 @@ class Momenta:
 
         Parameters
         ----------
-        values : coordinates, speeds and parameters by name u_dot : shape (n_u,) A : shape (m, n_u), the active rows
+        values : coordinates, speeds and parameters by name
+        u_dot : shape (n_u,)
+        A : shape (m, n_u), the active rows
         loads : shape (n_u,), the generalized forces of the loads
         """
         known = {**values, **dict(zip([node.name for node in self._accelerations], u_dot, strict=True))}

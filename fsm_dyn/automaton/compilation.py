@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError, ModelError
@@ -67,7 +68,8 @@ def compile(
 
     Parameters
     ----------
-    mechanism : Mechanism, or an argument of :func:`load` parameters : mapping, optional
+    mechanism : Mechanism, or an argument of :func:`load`
+    parameters : mapping, optional
         Values instead of those of the file (SI, or text with units); nothing is derived again for them.
     cache : bool
         Whether to read the compiled automaton from the user's cache directory, and to keep it there.
@@ -94,7 +96,8 @@ def compile(
         raise InputError("jobs", found=repr(jobs), allowed="the number of processes, 1 or more")
     if not isinstance(mechanism, Mechanism):
         mechanism = load(mechanism)
-    return graph_with_parameters(automaton_of(mechanism, cache, jobs, progress), parameters)
+    automaton, start = automaton_of(mechanism, cache, jobs, progress)
+    return graph_with_parameters(automaton, parameters, None if parameters else start)
 
 
 def automaton_of(
@@ -102,18 +105,19 @@ def automaton_of(
     cache: bool = True,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> Automaton:
-    """Return the automaton of a mechanism, derived or from the cache; see :func:`compile`."""
+) -> tuple[Automaton, InitialState | None]:
+    """Return the automaton of a mechanism and, if it is derived rather than read from the cache, the model's start."""
     objects = ObjectCache.default()
     version = f"{storage.FORMAT}|{storage.equations_version()}|{SOURCES}"  # charts depend on values of the runtime
     key = hashlib.sha256(f"{version}|{mechanism.digest}".encode()).hexdigest()
-    automaton = _kept(objects, key, mechanism) if cache else None
-    if automaton is None:
-        with gc_paused(), placed(mechanism):
-            automaton = _derive(mechanism, jobs, progress)
-        if cache:
-            objects.store(key, storage.to_bytes(automaton))
-    return automaton
+    kept = _kept(objects, key, mechanism) if cache else None
+    if kept is not None:
+        return kept, None
+    with gc_paused(), placed(mechanism):
+        automaton, start = _derive(mechanism, jobs, progress)
+    if cache:
+        objects.store(key, storage.to_bytes(automaton))
+    return automaton, start
 
 
 def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | None:
@@ -126,7 +130,9 @@ def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | N
         return None
 
 
-def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None) -> Automaton:
+def _derive(
+    mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None
+) -> tuple[Automaton, InitialState]:
     # only this stage needs sympy; a stored automaton runs without it
     from fsm_dyn.derive.derivation import derive
     from fsm_dyn.derive.limits import TooManyLimitsError
@@ -167,7 +173,7 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
             )
         with suppress(TooManyLimitsError):  # runs embed it online
             automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context, first=True))
-    return automaton
+    return automaton, begin
 
 
 def _gap_units(mechanism: Mechanism) -> dict[str, str]:

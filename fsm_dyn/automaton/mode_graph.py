@@ -460,7 +460,9 @@ class ModeGraph:
         return iter(self.modes)
 
 
-def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
+def graph_with_parameters(
+    automaton: Automaton, parameters: Parameters | None = None, start: InitialState | None = None
+) -> ModeGraph:
     """Return the graph of an automaton with parameter values and the mode it starts in.
 
     Parameters
@@ -468,6 +470,8 @@ def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = 
     automaton : Automaton
     parameters : mapping, optional
         Values instead of those of the model: SI numbers, or text with units.
+    start : InitialState, optional
+        With these values, if it is known already.
 
     Raises
     ------
@@ -476,7 +480,7 @@ def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = 
     """
     values = parameter_values(automaton.mechanism, parameters)
     vector = parameter_vector(values)
-    begin = initial_state(automaton, values, vector)
+    begin = initial_state(automaton, values, vector) if start is None else start
     return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
 
 

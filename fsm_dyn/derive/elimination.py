@@ -90,8 +90,9 @@ def eliminate(
     samples : ndarray, shape (n_samples, m, n)
         The same matrix evaluated, columns scaled to like magnitude; it guides the order.  The first one is the
         present state.
-    columns : indices of the columns allowed as pivots order : pivots to use as they are (a saved chart); chosen from
-    the samples if None partner : ndarray, shape (n_samples, m, n), optional
+    columns : indices of the columns allowed as pivots
+    order : pivots to use as they are (a saved chart); chosen from the samples if None
+    partner : ndarray, shape (n_samples, m, n), optional
         Samples of another matrix, to be eliminated in the same order: it influences the choice of pivots, but not the
         redundant rows.
     kept : indices of the rows allowed to hold pivots (:func:`independent_rows`); all of them if None

@@ -102,8 +102,9 @@ def least_norm_shares(
 
     Parameters
     ----------
-    rows : the active rows, as numbers in the system sliding : normal row and contact of each sliding contact with a
-    normal force samples : ndarrays, shapes (n_samples, m, n_u), (n_samples, m, n_u), (n_samples, n_contacts)
+    rows : the active rows, as numbers in the system
+    sliding : normal row and contact of each sliding contact with a normal force
+    samples : ndarrays, shapes (n_samples, m, n_u), (n_samples, m, n_u), (n_samples, n_contacts)
         A, Gᵀ (scaled speeds) and coefficients of kinetic friction; the first sample is the present state.
     """
     A, H, kinetic = samples

@@ -40,8 +40,8 @@ def enumerate_modes(
 
     Parameters
     ----------
-    samples : the terms at sampled states, for the test of contradictions units : units of gaps by contact, none in
-    models without units
+    samples : the terms at sampled states, for the test of contradictions
+    units : units of gaps by contact, none in models without units
     imposed : names of locks that are released in these modes: those with them are embedded online
     """
     contacts = system.contacts

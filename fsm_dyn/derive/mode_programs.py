@@ -98,8 +98,9 @@ def derive_mode(
 
     Parameters
     ----------
-    leaving : indices of the user-defined transitions out of this mode samples : the terms at sampled states (leading
-    axis), the first the present one; see :func:`embed` chart : the elimination order to use, None to choose it
+    leaving : indices of the user-defined transitions out of this mode
+    samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
+    chart : the elimination order to use, None to choose it
     together : whether accelerations and multipliers are solved for together instead of embedding
 
     The programs follow from the arguments alone, whatever was derived from ``system`` before.
