@@ -207,11 +207,13 @@ class Terms:
 
     Attributes
     ----------
-    W : n_q rows of n nodes; X : n_q nodes
+    W : n_q rows of n nodes
+    X : n_q nodes
         ``q̇ = W y + X`` (2).
     q_dot : n_q nodes
         ``q̇`` with kinematic speeds at zero, in fewer operations.
-    M : n rows of n nodes; f : n nodes
+    M : n rows of n nodes
+    f : n nodes
     rows : tuple of Row
         Kinematic constraints, other constraints, then each contact's normal before its tangent.
     quaternions : tuple of int
