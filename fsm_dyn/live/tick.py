@@ -87,7 +87,8 @@ def new_tick(
         (LATEST + 2) * n_device,
         n_device,
     ]
-    lengths += [4 * n_a, n_a, n_device, 4 * n_device, n_device, 2 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
+    lengths += [4 * n_a, n_a, n_device, 4 * n_device, n_device, n_device]
+    lengths += [2 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]

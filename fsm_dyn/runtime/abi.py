@@ -1090,10 +1090,12 @@ class TickNumbers:
     CLOCK_LEAD: Final = 26  # of the device's clock over the loop's, most of the last seconds, s
     SAMPLE_AGE: Final = 27  # of the last accepted sample on arrival, compared with the youngest lately, s
     VELOCITY_LAG: Final = 28  # of the velocity in a sample behind the device, s
-    ELAPSED: Final = 29  # since the tick before, s of the wall clock; 0 for ticks without a clock
-    RUNNING: Final = 30  # s of the wall clock in which the model had to advance
-    PROGRESS: Final = 31  # s of the wall clock that its advance is worth
-    COUNT: Final = 32
+    GRAIN: Final = 29  # smallest change of position between samples, s at the largest velocity; 0: none yet
+    DOUBT: Final = 30  # part of the force that is withheld, as positions and velocities contradict each other
+    ELAPSED: Final = 31  # since the tick before, s of the wall clock; 0 for ticks without a clock
+    RUNNING: Final = 32  # s of the wall clock in which the model had to advance
+    PROGRESS: Final = 33  # s of the wall clock that its advance is worth
+    COUNT: Final = 34
 
 
 class TickCounts:
@@ -1164,9 +1166,10 @@ class TickCounts:
     PACED: Final = 62  # 1: ticks keep to the wall clock, and so do ramps and timeouts
     LAG_LIMIT: Final = 63  # largest lag of the model behind the clock, ns, 0: any
     SAMPLES: Final = 64  # taken since the run began
-    SLOW_DEVICE: Final = 65  # 1: it samples more slowly than the loop ticks
-    FOLLOWS: Final = 66  # 1: couplers and prescribed coordinates follow the device in this tick
-    COUNT: Final = 67
+    CHANGED_TICK: Final = 65  # in which the numbers of a sample were not those of the one before
+    SLOW_DEVICE: Final = 66  # 1: it samples more slowly than the loop ticks
+    FOLLOWS: Final = 67  # 1: couplers and prescribed coordinates follow the device in this tick
+    COUNT: Final = 68
 
 
 class MovedBy(IntEnum):

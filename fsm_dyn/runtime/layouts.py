@@ -322,6 +322,8 @@ class Tick(NamedTuple):
     # (4 n_d,): for each axis what the velocities leave unexplained of its displacement lately, between two bounds (m or
     # rad), and the range of its velocity.
     tracks: Floats
+    # (n_d,): of the track of the last accepted sample what no filter of velocities explains, m or rad.
+    unexplained: Floats
     lag: Floats  # (n_d,): lag of an admittance device behind its port, because of the limits.
     # (2 n_a,): rate of the port beyond the device's at the engagement, and its present remainder: the end of the
     # coupler glides along with the port, and comes to the device's velocity with the ramp.

@@ -107,6 +107,8 @@ struct fsm_tick_numbers {
     double clock_lead;            // of the device's clock over the loop's, most of the last seconds, s
     double sample_age;            // of the last accepted sample on arrival, compared with the youngest lately, s
     double velocity_lag;          // of the velocity in a sample behind the device, s
+    double grain;                 // smallest change of position between samples, s at the largest velocity; 0: none yet
+    double doubt;                 // part of the force that is withheld, as positions and velocities contradict each other
     double elapsed;               // since the tick before, s of the wall clock; 0 for ticks without a clock
     double running;               // s of the wall clock in which the model had to advance
     double progress;              // s of the wall clock that its advance is worth
@@ -179,6 +181,7 @@ struct fsm_tick_counts {
     int64_t paced;                 // 1: ticks keep to the wall clock, and so do ramps and timeouts
     int64_t lag_limit;             // largest lag of the model behind the clock, ns, 0: any
     int64_t samples;               // taken since the run began
+    int64_t changed_tick;          // in which the numbers of a sample were not those of the one before
     int64_t slow_device;           // 1: it samples more slowly than the loop ticks
     int64_t follows;               // 1: couplers and prescribed coordinates follow the device in this tick
 };
@@ -332,6 +335,8 @@ struct fsm_tick {
     // (4 n_d,): for each axis what the velocities leave unexplained of its displacement lately, between two bounds (m or
     // rad), and the range of its velocity.
     fsm_vector tracks;
+    // (n_d,): of the track of the last accepted sample what no filter of velocities explains, m or rad.
+    fsm_vector unexplained;
     // (n_d,): lag of an admittance device behind its port, because of the limits.
     fsm_vector lag;
     // (2 n_a,): rate of the port beyond the device's at the engagement, and its present remainder: the end of the

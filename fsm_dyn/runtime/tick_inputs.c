@@ -245,6 +245,7 @@ static double braking(const struct fsm_tick *tick, int64_t device, double distan
 static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
 static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
 static void fade(struct fsm_tick *tick);
+static double trusted(struct fsm_tick *tick);
 static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
 static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
 
@@ -474,20 +475,50 @@ static double within_workspace(const struct fsm_tick *tick, int64_t device, doub
     return fsm_larger(-most, fsm_smaller(velocity, most));
 }
 
-/* Let the force fade while no sample comes: it would push on, whatever becomes of the device.
+/* Let the force fade while no sample comes, as it would push on, whatever becomes of the device, and while positions and
+   velocities contradict each other.
 
-   All of it for a sixth of the time after which the device is released, nothing after half of it. */
+   Without samples all of it stays for a sixth of the time after which the device is released, nothing after half of it. */
 static void fade(struct fsm_tick *tick)
 {
     int64_t most = fsm_release_ticks(tick), missing = fsm_ticks_without_sample(tick);
-    if (6 * missing <= most) {
-        return;
+    double part = trusted(tick);
+    if (6 * missing > most && most > 0) {
+        part *= fsm_larger(0.0, 1.5 - 3.0 * (double)missing / (double)most);
+        tick->counts->faded_ticks++;
     }
-    double part = most > 0 ? fsm_larger(0.0, 1.5 - 3.0 * (double)missing / (double)most) : 1.0;
-    tick->counts->faded_ticks += most > 0;
-    for (int64_t i = 0; i < tick->wanted.n; i++) {
+    for (int64_t i = 0; i < tick->wanted.n && part < 1.0; i++) {
         tick->wanted.at[i] *= part;
     }
+}
+
+#define FSM_DOUBTFUL    0.0005 // J that a force may have given to a device without its position, or its velocity, showing it
+#define FSM_UNKNOWN     0.002  // J, from which on there is no force
+#define FSM_LOSE_TRUST  150.0  // parts of the force a second: one outlier takes a seventh of it
+#define FSM_TRUST_AGAIN 10.0
+
+/* Return the part of the force that is shown although positions and velocities of the last samples contradict each other.
+
+   What they leave unexplained of the displacement, times the force, is energy that the device may have been given unseen: a
+   light touch may be wrong by a millimetre, a firm one by less, and a coarse sensor by its step.  It comes back slowly: a
+   force that falls and rises with every sample would itself drive the hand. */
+static double trusted(struct fsm_tick *tick)
+{
+    struct fsm_tick_numbers *numbers = tick->numbers;
+    double part = 1.0;
+    for (int64_t k = 0; k < fsm_part_count(tick) && tick->counts->admittance == 0; k++) {
+        double energy = 0.0;
+        for (int64_t i = 0; i < tick->wanted.n; i++) {
+            double most = tick->turns.at[i] != 0 ? numbers->angular_velocity_limit : numbers->velocity_limit;
+            double unseen = fsm_larger(0.0, tick->unexplained.at[i] - numbers->grain * most);
+            energy += tick->part.at[i] == k ? fabs(tick->wanted.at[i]) * unseen : 0.0;
+        }
+        part = fsm_smaller(part, (FSM_UNKNOWN - energy) / (FSM_UNKNOWN - FSM_DOUBTFUL));
+    }
+    double doubt = 1.0 - fsm_larger(0.0, part), before = numbers->doubt;
+    doubt = fsm_larger(before - FSM_TRUST_AGAIN * numbers->period, fsm_smaller(doubt, before + FSM_LOSE_TRUST * numbers->period));
+    numbers->doubt = doubt;
+    return 1.0 - doubt;
 }
 
 /* Scale what is wanted along one kind of axes of a device (0: translation, 1: rotation) to a norm of at most `limit`.

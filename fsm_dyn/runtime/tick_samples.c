@@ -20,12 +20,16 @@
 #define FSM_RELEASE_STRETCH 5.0  // times what is set, at most
 #define FSM_HALF            0.5
 
+struct fsm_track;
+
 static void note_interval(struct fsm_tick *tick);
 static int64_t examine(const struct fsm_tick *tick);
 static int64_t examine_force(const struct fsm_tick *tick, double time);
 static bool too_fast(const struct fsm_tick *tick, fsm_vector changes, double time);
 static bool disagrees(const struct fsm_tick *tick, double time);
 static bool drifts(const struct fsm_tick *tick, double time);
+static bool repeats(struct fsm_tick *tick);
+static double unexplained(const struct fsm_tick *tick, const struct fsm_track *track, double velocity);
 static struct fsm_track followed(const struct fsm_tick *tick, int64_t axis, double time);
 static void keep_tracks(struct fsm_tick *tick, double time);
 static void note_clock(struct fsm_tick *tick, double time);
@@ -47,7 +51,7 @@ FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault)
 FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
 {
     struct fsm_tick_counts *counts = tick->counts;
-    bool fresh = counts->sequence != counts->last_sequence;
+    bool fresh = counts->sequence != counts->last_sequence && !repeats(tick);
     counts->last_sequence = counts->sequence;
     int64_t wrong = fresh ? examine(tick) : FSM_FAULT_NONE;
     if (fresh && wrong == FSM_FAULT_NONE) {
@@ -125,6 +129,47 @@ FSM_LOCAL int64_t fsm_release_ticks(const struct fsm_tick *tick)
     int64_t given = tick->counts->release_ticks;
     double own = FSM_INTERVALS * tick->numbers->sample_interval / tick->numbers->period;
     return fsm_most(given, (int64_t)fsm_smaller(own + FSM_HALF, FSM_RELEASE_STRETCH * (double)given));
+}
+
+#define FSM_EQUAL_LONGEST 0.025 // s of equal numbers in motion: velocities estimated from counts change within some 20 ms
+#define FSM_EQUAL_GRAINS  1.5   // of the time in which a velocity makes a change of position, likewise
+#define FSM_IN_MOTION     1e-6  // of the largest velocity: a filter that has come to rest keeps less
+
+/* Whether the sample has the numbers of the one taken last though the device moves, for longer than its sensors explain.
+
+   A device at rest has equal numbers too.  In motion, one that counts steps has them until the next step is due: the
+   smallest change of position seen so far is such a step.  Norms of all axes are in units of their largest velocities. */
+static bool repeats(struct fsm_tick *tick)
+{
+    int64_t n_d = tick->force.n;
+    struct fsm_tick_counts *counts = tick->counts;
+    struct fsm_tick_numbers *numbers = tick->numbers;
+    if (counts->sample_accepted == 0 || counts->admittance != 0) {
+        counts->changed_tick = counts->ticks;
+        return false;
+    }
+    double moved = 0.0, speed = 0.0;
+    bool equal = true;
+    for (int64_t i = 0; i < n_d; i++) {
+        double most = tick->turns.at[i] != 0 ? numbers->angular_velocity_limit : numbers->velocity_limit;
+        double change = (tick->device.at[i] - tick->taken.at[i]) / most, velocity = tick->device.at[n_d + i] / most;
+        moved += change * change;
+        speed += velocity * velocity;
+        equal = equal && change == 0.0 && tick->device.at[n_d + i] == tick->taken.at[n_d + i];
+    }
+    if (!equal) {
+        counts->changed_tick = counts->ticks;
+        if (moved > 0.0 && (numbers->grain == 0.0 || moved < numbers->grain * numbers->grain)) {
+            numbers->grain = sqrt(moved);
+        }
+        return false;
+    }
+    double since = (double)(counts->ticks - counts->changed_tick) * numbers->period, rate = sqrt(speed);
+    if (rate <= FSM_IN_MOTION) {
+        return false;
+    }
+    double next = numbers->grain > 0.0 ? FSM_EQUAL_GRAINS * numbers->grain / rate : FSM_EQUAL_LONGEST;
+    return since > fsm_smaller(FSM_EQUAL_LONGEST, next);
 }
 
 /* Return the fault that a sample shows, FSM_FAULT_NONE where it can be taken. */
@@ -217,16 +262,22 @@ static bool drifts(const struct fsm_tick *tick, double time)
     fsm_vector changes = tick->changes;
     for (int64_t i = 0; i < changes.n; i++) {
         struct fsm_track track = followed(tick, i, time);
-        double velocity = tick->device.at[changes.n + i], lag = tick->numbers->velocity_lag;
-        double more = track.least - lag * (velocity - track.slowest), less = -track.most - lag * (track.fastest - velocity);
-        double beside = FSM_OTHER_FILTER * lag * (track.fastest - track.slowest);
-        changes.at[i] = fsm_larger(0.0, fsm_larger(more, less) - beside);
+        changes.at[i] = unexplained(tick, &track, tick->device.at[changes.n + i]);
     }
     // with the largest acceleration, in the time of one sample: rejected ones do not add to it
     double usual = fsm_smaller(time, fsm_larger(tick->numbers->period, tick->numbers->sample_interval));
     double gained = FSM_HALF / FSM_UP_TO_VELOCITY * usual * usual;
     return any_beyond(tick, changes, FSM_PLACE_SLACK + gained * tick->numbers->velocity_limit,
                       FSM_TURN_SLACK * FSM_PLACE_SLACK + gained * tick->numbers->angular_velocity_limit);
+}
+
+/* Return what remains of a track that no filter of velocities explains, m or rad. */
+static double unexplained(const struct fsm_tick *tick, const struct fsm_track *track, double velocity)
+{
+    double lag = tick->numbers->velocity_lag;
+    double more = track->least - lag * (velocity - track->slowest), less = -track->most - lag * (track->fastest - velocity);
+    double beside = FSM_OTHER_FILTER * lag * (track->fastest - track->slowest);
+    return fsm_larger(0.0, fsm_larger(more, less) - beside);
 }
 
 /* Return the shortest time that may lie between a sample and the one taken last, at most `time` (s). */
@@ -280,6 +331,7 @@ static void keep_tracks(struct fsm_tick *tick, double time)
         kept[1] = track.most;
         kept[2] = track.slowest;
         kept[3] = track.fastest;
+        tick->unexplained.at[i] = unexplained(tick, &track, velocity);
     }
 }
 
