@@ -680,11 +680,18 @@ class Labels:
         shape = self._shape(corner.shape)
         if corner.part not in ("corner", "vertex") or shape is None or isinstance(shape, CircleShape):
             return f"{corner.shape}{self._copy(corner)}"
+        given = shape.name_of(corner.part, corner.index)
+        if given:
+            return given.replace("_", " ") + self._copy(corner)
         if isinstance(shape, _MANY):
             return f"corner {corner.index + 1}{self._copy(corner)}"
         return f"{'end' if corner.index else 'start'} of {corner.shape}{self._copy(corner)}"
 
     def _face(self, face: Feature) -> str:
+        shape = self._shape(face.shape)
+        given = "" if shape is None else shape.name_of(face.part, face.index)
+        if given:
+            return given.replace("_", " ") + self._copy(face)
         return (f"face{face.index + 1}" if self._is_polygon(face.shape) else face.shape) + self._copy(face)
 
     def _whole(self, feature: Feature) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Final, Self
@@ -21,6 +22,7 @@ from fsm_dyn.language.keyed import KeyedMapping, exactly_one, in_place_of, mappi
 from fsm_dyn.language.keys import (
     FLAG,
     NAME,
+    NAME_PATTERN,
     NEW_NAME,
     PAIR,
     TEXT,
@@ -590,6 +592,31 @@ class BoxForm(CentredForm):
     size: tuple[Text, Text, Text] = key(_SIZE, "along x, y and z of the frame")
 
 
+_FEATURE: Final = re.compile(r"(face|corner|piece) ?([1-9][0-9]*)|face|start|end")
+
+
+def _features(tree: Tree) -> dict[str, LocatedStr]:
+    """Return the labels of named features by name: ``corner 2`` is ``2``, as in names of contacts."""
+    found: dict[str, LocatedStr] = {}
+    for word, item in as_section(tree, "features", "features: {toe: corner 2}").items():
+        text = _FEATURE.fullmatch(item.text) if isinstance(item, Scalar) and isinstance(item.value, str) else None
+        if text is None:
+            raise ModelError(
+                "a face, a corner or an end is wanted", item.where, found=describe(item),
+                allowed="face 2, corner 3, of segments and arcs face, start, end, of curves with hollows piece 1",
+            )  # fmt: skip
+        label = text[0] if text[2] is None else f"face{text[2]}" if text[1] == "face" else text[2]
+        found[name(word)] = LocatedStr(label, item.where)
+    return found
+
+
+_FEATURES: Final = leaf(
+    _features,
+    {"type": "object", "patternProperties": {NAME_PATTERN: {"type": "string"}}, "additionalProperties": False},
+    "features by name", holds="words", example={"toe": "corner 2"},
+)  # fmt: skip
+
+
 @mapping
 class GeometryForm(KeyedMapping):
     """A shape: one outline, its free side, its copies."""
@@ -616,6 +643,9 @@ class GeometryForm(KeyedMapping):
         "free side: a vector, of round outlines and polygons `inside` or `outside`", None, type="vector", example="N.y"
     )
     repeat: Repeat | None = part(Repeat, "copies turned about a point, or along a vector")
+    features: Mapping[str, LocatedStr] = key(
+        _FEATURES, "names of its faces, corners and ends", factory=dict, example={"toe": "corner 2"}
+    )
 
 
 # -- Forms of loads ------------------------------------------------------------------------------------------

@@ -62,7 +62,40 @@ def shapes_of(form: MechanismForm) -> dict[str, Shape]:
             values = evaluate_parameters(Mechanism("", parameters=form.parameters), {})
         except InputError:
             values = None  # reported with its location when parameters are checked
-    return {name: _shape(name, entry, form.bodies, values) for name, entry in form.shapes.items()}
+    return {name: _named(_shape(name, entry, form.bodies, values), entry) for name, entry in form.shapes.items()}
+
+
+def _named(shape: Shape, form: GeometryForm) -> Shape:
+    """Return a shape with the names of its features."""
+    single = shape.features_of_one()
+    labels = {one.label: one for one in single}
+    for word, label in form.features.items():
+        what = f"feature {str(word)!r} of shape {str(shape.name)!r}"
+        if len(single) == 1:
+            raise ModelError(
+                f"{what}: a {shape.kind} has one feature", word.where,
+                remedy="name the shape, or under `names` its contact",
+            )  # fmt: skip
+        if label not in labels:
+            raise ModelError(
+                f"{what}: there is none such outside", label.where, found=form_of_label(label),
+                allowed=", ".join(form_of_label(known) for known in labels),
+                remedy="corners of hollows are out of reach and have no contacts" if label.isdecimal() else "",
+            )  # fmt: skip
+        if word in labels:
+            raise ModelError(f"{what}: the name is that of another feature", word.where, found=word,
+                             remedy=f"call it {word}_")  # fmt: skip
+    if len(set(form.features.values())) < len(form.features):
+        raise ModelError(f"a feature of shape {str(shape.name)!r} has two names", form.key("features"),
+                         remedy="keep one of them")  # fmt: skip
+    return replace(shape, feature_names=tuple((str(label), str(word)) for word, label in form.features.items()))
+
+
+def form_of_label(label: str) -> str:
+    """Return the words of a feature under `features`, of its label in names of contacts."""
+    if label.isdecimal():
+        return f"corner {label}"
+    return label.replace("face", "face ").strip()
 
 
 def _shape(

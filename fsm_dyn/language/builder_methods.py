@@ -303,7 +303,7 @@ class SectionMethods(WrittenModel):
             self, name: str, /, *, line: Value = None, segment: Value = None, circle: Value = None,
             arc: Value = None, polygon: Value = None, curve: Value = None, sphere: Value = None,
             plane: Value = None, disk: Value = None, box: Value = None, side: Value = None, repeat: Value = None,
-            **others: Value,
+            features: Value = None, **others: Value,
     ) -> Self:
         """Add a shape.
 
@@ -337,6 +337,8 @@ class SectionMethods(WrittenModel):
             Free side: a vector, of round outlines and polygons `inside` or `outside`.
         repeat : Value, optional
             Copies turned about a point, or along a vector.
+        features : Value, optional
+            Names of its faces, corners and ends.
         **others
             None: other keys are refused, with the place of the call.
 
@@ -348,6 +350,7 @@ class SectionMethods(WrittenModel):
         return self._add("shapes", name, None, given_keys({
             "line": line, "segment": segment, "circle": circle, "arc": arc, "polygon": polygon, "curve": curve,
             "sphere": sphere, "plane": plane, "disk": disk, "box": box, "side": side, "repeat": repeat,
+            "features": features,
         } | others))
 
     def contact(

@@ -42,7 +42,17 @@ T = TypeVar("T")
 # Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _APPENDED = frozenset({"phases", "pins", "imposed"})
-_LEFT_OUT = _APPENDED | {"where", "written", "digest", "text", "variants", "coupled_ports", "names", "switches"}
+_LEFT_OUT = _APPENDED | {
+    "where",
+    "written",
+    "digest",
+    "text",
+    "variants",
+    "coupled_ports",
+    "names",
+    "switches",
+    "feature_names",
+}
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:

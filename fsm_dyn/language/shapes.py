@@ -82,6 +82,8 @@ class Shape(ABC):
         Whether it is a shape in space; the others lie in the plane of the x and y axes of their frame.
     bounded : bool
         Whether it is a face with two ends, or several.
+    feature_names : tuple of two str each
+        Labels of features, and the names given to them instead.
     """
 
     kind: ClassVar[str]
@@ -92,6 +94,7 @@ class Shape(ABC):
     frame: str
     origin: str
     repeat: Repeat | None = None
+    feature_names: tuple[tuple[str, str], ...] = ()
     where: Location = NOWHERE
 
     @property
@@ -120,7 +123,8 @@ class Shape(ABC):
 
     def features(self) -> list[Feature]:
         """Return the features of all copies."""
-        single = self.features_of_one()
+        names = dict(self.feature_names)
+        single = [replace(one, label=names.get(one.label, one.label)) for one in self.features_of_one()]
         if self.repeat is None:
             return single
         found = []
@@ -129,6 +133,11 @@ class Shape(ABC):
                 label = "_".join(part for part in (str(copy + 1), feature.label) if part)
                 found.append(replace(feature, copy=copy, label=label))
         return found
+
+    def name_of(self, part: str, index: int) -> str:
+        """Return the name given to a feature, empty without one."""
+        one = next((one for one in self.features_of_one() if (one.part, one.index) == (part, index)), None)
+        return "" if one is None else dict(self.feature_names).get(one.label, "")
 
     def _between_ends(self, face: Feature) -> list[Feature]:
         return [face, Feature(self.name, "corner", 0, 0, "start"), Feature(self.name, "corner", 1, 0, "end")]

@@ -225,7 +225,11 @@ class Words:
         return Sentence(subject, self.word(other) if other and by_gap else self.entry(entry), body)
 
     def _part(self, owner: str, feature: Feature) -> str:
-        """Return the name of a feature's body; by its shape for N and for one of two shapes of a body."""
+        """Return the name of a feature, if it has one, or of its body; by its shape for N."""
+        shape = None if self.mechanism is None else self.mechanism.shapes.get(feature.shape)
+        given = "" if shape is None else shape.name_of(feature.part, feature.index)
+        if given:
+            return plain(given)
         if owner == NEWTONIAN:
             return self.word(feature.shape)
         return self.word(owner)
