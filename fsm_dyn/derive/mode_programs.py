@@ -150,7 +150,7 @@ def chart_with(
         raise ModelError(
             f"the rows of the mode cannot be solved for {others or 'no speed'} at the start",
             where, found=f"independent: [{', '.join(independent)}]",
-            remedy=f"name at most {len(known) - len(most)} speeds, of which the others follow",
+            remedy=f"name others, {len(known) - len(most)} at most, from which these follow",
         )  # fmt: skip
     return tuple((active.rows[row], column) for row, column in found)
 

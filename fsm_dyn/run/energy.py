@@ -329,7 +329,7 @@ def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool) -> str:
         else (f"{balance.relative_residual:.1g}")
     )
     remedy = (
-        "compare with strategy='online', which takes other independent speeds"
+        "reduce the tolerances, or compare with strategy='online', which takes other independent speeds"
         if passed
         else ("shorten the steps or reduce the tolerances until it closes")
     )

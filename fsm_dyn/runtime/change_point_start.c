@@ -7,6 +7,8 @@
 
 #define FSM_BETTER 2.0  // how many times the pivot of the other chart must be larger
 #define FSM_GOOD   0.01 // pivot with which a mode is entered without looking for another chart
+#define FSM_POOR   0.02 // part of the remainder of the weakest row; a chart chosen here has a larger pivot
+#define FSM_HELD   1e-5 // remainder of a row below which a chart chosen here may lack it
 
 /* Return the chart of the active set with the largest pivot at the current state, -1 if none is enough better.
 
@@ -35,6 +37,35 @@ FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
         }
     }
     return best;
+}
+
+/* Whether a chart chosen at the current state would be far better than the present one.
+
+   The remainder of the weakest row, free of the others and relative to its size, bounds the pivots of all charts.  Near a
+   change point it falls with them, except for those of a chart that degenerates in the same instant.  The arena is
+   cleared. */
+FSM_LOCAL bool fsm_is_poor_chart(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_arena *arena = &run->work->arena;
+    fsm_vector known = fsm_known_row_sizes(run);
+    const struct fsm_terms *terms = fsm_terms_of(run->work);
+    tables->terms.at[0](run->state->clock->time, run->state->x.at, run->state->c.at, terms->whole.at);
+    fsm_indices rows = fsm_rows_held(arena, tables, run->state->counters->mode, false);
+    int64_t m = rows.n, n_u = tables->sizes->n_u;
+    bool redundant = run->state->rank->independent < run->state->rank->active; // pivots are relative to sizes nearby
+    fsm_vector scale = fsm_arena_vector(arena, n_u), sizes = fsm_arena_vector(arena, known.n);
+    fsm_column_scales(terms, scale);
+    for (int64_t k = 0; k < m; k++) {
+        double norm = fsm_row_norm(terms, rows.at[k], scale);
+        sizes.at[rows.at[k]] = redundant ? fsm_larger(norm, known.at[rows.at[k]]) : norm;
+    }
+    fsm_matrix B = fsm_arena_matrix(arena, m, n_u), L = fsm_arena_matrix(arena, m, m);
+    fsm_indices order = fsm_arena_indices(arena, m);
+    fsm_fill_scaled(terms, rows, scale, sizes, B);
+    int64_t taken = fsm_orthogonalise(arena, B, order, L, FSM_HELD);
+    bool lost = taken == 0 || (double)taken < run->state->rank->independent;
+    return !lost && run->state->clock->pivot < FSM_POOR * AT(L, taken - 1, taken - 1);
 }
 
 /* Whether two charts of a mode have the same guards: limits of shared forces depend on where a chart was derived. */

@@ -398,14 +398,15 @@ static enum fsm_status reach_target(const struct fsm_run *run)
 
 /* Change to a better chart of the mode at the current state, or to one with kernels of its own if it has earned them.
 
-   Near a change point, where all charts are as bad, the present one continues.  Returns FSM_CONTINUE, FSM_NEED_CHART
-   where no chart that is known is better, or FSM_SINGULAR. */
+   Near a change point, where all charts are as bad, the present one continues, unless it degenerates there as well.
+   Returns FSM_CONTINUE, FSM_NEED_CHART where no chart that is known is better, or FSM_SINGULAR. */
 FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run)
 {
     struct fsm_state *state = run->state;
     bool earned = fsm_has_earned_kernels(run, state->counters->mode);
     int64_t other = earned ? fsm_own_kernels(run, state->counters->mode) : fsm_better_chart(run);
-    if (!earned && other < 0 && fsm_is_weak(state->rank, FSM_NEAR) && state->clock->pivot > 0.0) {
+    bool weak = state->clock->pivot > 0.0 && fsm_is_weak(state->rank, FSM_NEAR);
+    if (!earned && other < 0 && weak && !fsm_is_poor_chart(run)) {
         state->clock->pivot_alarm = 0.1 * state->clock->pivot;
         return FSM_CONTINUE;
     }

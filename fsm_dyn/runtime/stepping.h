@@ -103,6 +103,7 @@ FSM_LOCAL bool fsm_rests_in_change_point(const struct fsm_run *run);
 
 /* change_point_start.c */
 FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run);
+FSM_LOCAL bool fsm_is_poor_chart(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_change_chart(const struct fsm_run *run, int64_t other);
 FSM_LOCAL bool fsm_limits_change(const struct fsm_run *run);
 FSM_LOCAL bool fsm_is_void_limit(const struct fsm_run *run, int64_t guard);
