@@ -597,7 +597,7 @@ _FEATURE: Final = re.compile(r"(face|corner|piece) ?([1-9][0-9]*)|face|start|end
 
 def _features(tree: Tree) -> dict[str, LocatedStr]:
     """Return the labels of named features by name: ``corner 2`` is ``2``, as in names of contacts."""
-    found: dict[str, LocatedStr] = {}
+    found: dict[LocatedStr, LocatedStr] = {}
     for word, item in as_section(tree, "features", "features: {toe: corner 2}").items():
         text = _FEATURE.fullmatch(item.text) if isinstance(item, Scalar) and isinstance(item.value, str) else None
         if text is None:
@@ -643,7 +643,7 @@ class GeometryForm(KeyedMapping):
         "free side: a vector, of round outlines and polygons `inside` or `outside`", None, type="vector", example="N.y"
     )
     repeat: Repeat | None = part(Repeat, "copies turned about a point, or along a vector")
-    features: Mapping[str, LocatedStr] = key(
+    features: Mapping[LocatedStr, LocatedStr] = key(
         _FEATURES, "names of its faces, corners and ends", factory=dict, example={"toe": "corner 2"}
     )
 
