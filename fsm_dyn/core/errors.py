@@ -136,6 +136,10 @@ class VariantWarning(ModelWarning):
     """A variant of a model adds an entry whose name is almost that of another."""
 
 
+class UnusedWarning(ModelWarning):
+    """A model declares a quantity that nothing in it uses."""
+
+
 def warn_of_energy(model: str, texts: Iterable[str]) -> None:
     """Warn of energy balances that do not close, at the line of the caller outside the package."""
     _warn_of(EnergyWarning, model, texts)

@@ -15,6 +15,7 @@ from fsm_dyn.core.errors import (
     InputError,
     Location,
     ModelError,
+    UnusedWarning,
     VariantWarning,
     did_you_mean,
     warn_caller,
@@ -148,6 +149,25 @@ def check_added_names(tree: Tree, variant: str) -> None:
                     allowed=", ".join(known) or "a name in use",
                     remedy=remedy or "name it in an expression, or omit it",
                 )
+
+
+def warn_of_unused(tree: Tree) -> None:
+    """Warn of parameters, inputs and memory to which no expression of a model or of its variants refers.
+
+    Parameters
+    ----------
+    tree : Tree
+        The model with its variants.
+    """
+    base = _mapping(tree)
+    words: set[str] = set()
+    for section in _USED[:3]:
+        for word in _names_of(base.get(LocatedStr(section))):
+            words = words or _words_of_model(base, _mapping(base.get(LocatedStr("variants"))))
+            if word not in words:
+                text = f"{word.where}: nothing uses {str(word)!r} of {section}: a change of it has no effect"
+                remedy = did_you_mean(word, words) or "omit it, or name it in an expression"
+                warn_caller(f"{text}; {remedy}", UnusedWarning)
 
 
 def _words_of_model(base: LocatedMapping, overlay: LocatedMapping) -> set[str]:

@@ -15,7 +15,7 @@ from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.language.build import build
 from fsm_dyn.language.check_references import check
 from fsm_dyn.language.check_requirements import judged_phases
-from fsm_dyn.language.components import Origin, check_added_names, merge_components, overlaid
+from fsm_dyn.language.components import Origin, check_added_names, merge_components, overlaid, warn_of_unused
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.joint_expansion import turns_uncounted
@@ -165,10 +165,10 @@ def load(
     if isinstance(source, Mapping):
         if text is not None:
             raise InputError("a mapping and a text were given", remedy="give one of them")
-        return from_tree(tree_of(source), "mechanism", as_text(source), variant)
+        return _read(tree_of(source), "mechanism", as_text(source), variant)
     if text is not None:
         name = str(source) if source is not None else "<text>"
-        return from_tree(compose(text, name), _stem(name), text, variant)
+        return _read(compose(text, name), _stem(name), text, variant)
     if source is None:
         raise InputError("no model was given", allowed="a path, a mapping or a text")
     if isinstance(source, str) and "\n" in source:
@@ -176,7 +176,14 @@ def load(
     path = Path(source)
     content = read_file(path)
     origin = Origin(path.parent, (str(path.resolve()),))
-    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin)
+    return _read(compose(content, str(path)), _stem(str(path)), content, variant, origin)
+
+
+def _read(tree: Tree, default_name: str, text: str, variant: str | None, origin: Origin = NO_FILE) -> Mechanism:
+    """Return the checked mechanism of a composed file, with warnings of what nothing in it uses."""
+    found = from_tree(tree, default_name, text, variant, origin)
+    warn_of_unused(tree)
+    return found
 
 
 def heading(path: Path) -> tuple[str, tuple[str, ...]]:

@@ -1,9 +1,11 @@
 """Variants: changes by an overlay, and unchanged parts."""
 
+import warnings
+
 import pytest
 
 import fsm_dyn
-from fsm_dyn.core.errors import InputError, ModelError, VariantWarning
+from fsm_dyn.core.errors import InputError, ModelError, UnusedWarning, VariantWarning
 from fsm_dyn.language import loader
 from fsm_dyn.language.components import split_name
 
@@ -120,3 +122,25 @@ def test_a_variant_warns_of_an_added_load_named_almost_as_another():
     text = TEXT.replace("at: P, name: lift}, {force: 1", "at: P, name: lifft}, {force: 1")
     with pytest.warns(VariantWarning, match="drop:15:.*in variant heavy: loads has no 'lifft' in the model; did you"):
         loader.load("drop", text=text)
+
+
+@pytest.mark.parametrize("line", ["parameters: {spare: 3}", "inputs: {spare: N}", "memory: {spare: 0}"])
+def test_a_model_warns_of_what_nothing_uses(line):
+    text = "fsm_dyn: 1\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\nbodies: {b: {center: P, mass: 1}}\n" + line
+    with pytest.warns(UnusedWarning, match=r"m:5:\d+: nothing uses 'spare' of .*omit it"):
+        loader.load("m", text=text)
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        "outputs: {o: 2*spare}",
+        "requirements: {r: peak(x) < spare}",
+        "variants: {v: {outputs: {o: spare}}}",
+    ],
+)
+def test_what_is_used_anywhere_is_not_warned_of(user):
+    text = "fsm_dyn: 1\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\nbodies: {b: {center: P, mass: 1}}\nparameters: {spare: 3}\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnusedWarning)
+        loader.load("m", text=text + user)
