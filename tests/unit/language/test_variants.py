@@ -124,9 +124,12 @@ def test_a_variant_warns_of_an_added_load_named_almost_as_another():
         loader.load("drop", text=text)
 
 
-@pytest.mark.parametrize("line", ["parameters: {spare: 3}", "inputs: {spare: N}", "memory: {spare: 0}"])
+USING = "fsm_dyn: 1\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\nbodies: {b: {center: P, mass: 1}}\n"
+
+
+@pytest.mark.parametrize("line", ["parameters: {spare: 3}", "inputs: [spare]", "memory: {spare: 0}"])
 def test_a_model_warns_of_what_nothing_uses(line):
-    text = "fsm_dyn: 1\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\nbodies: {b: {center: P, mass: 1}}\n" + line
+    text = USING + line
     with pytest.warns(UnusedWarning, match=r"m:5:\d+: nothing uses 'spare' of .*omit it"):
         loader.load("m", text=text)
 
@@ -140,7 +143,7 @@ def test_a_model_warns_of_what_nothing_uses(line):
     ],
 )
 def test_what_is_used_anywhere_is_not_warned_of(user):
-    text = "fsm_dyn: 1\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\nbodies: {b: {center: P, mass: 1}}\nparameters: {spare: 3}\n"
+    text = USING + "parameters: {spare: 3}\n"
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnusedWarning)
         loader.load("m", text=text + user)
