@@ -595,7 +595,7 @@ class BoxForm(CentredForm):
 _FEATURE: Final = re.compile(r"(face|corner|piece) ?([1-9][0-9]*)|face|start|end")
 
 
-def _features(tree: Tree) -> dict[str, LocatedStr]:
+def _features(tree: Tree) -> dict[LocatedStr, LocatedStr]:
     """Return the labels of named features by name: ``corner 2`` is ``2``, as in names of contacts."""
     found: dict[LocatedStr, LocatedStr] = {}
     for word, item in as_section(tree, "features", "features: {toe: corner 2}").items():
