@@ -422,13 +422,14 @@ class RunController:
         executable = self.stepper.executable
         before = len(executable.chart_names)
         refused = self.stepper.supply(status)
-        self._tell(
-            {
-                "event": "mode_added", "t": self.stepper.t, "what": OUTCOMES[status].name,
-                "modes": list(executable.chart_names[before:]),
-                "states": [list(chart.programs.states) for chart in executable.charts[before:]],
-            }
-        )  # fmt: skip
+        if len(executable.chart_names) > before or refused is not None:
+            self._tell(
+                {
+                    "event": "mode_added", "t": self.stepper.t, "what": OUTCOMES[status].name,
+                    "modes": list(executable.chart_names[before:]),
+                    "states": [list(chart.programs.states) for chart in executable.charts[before:]],
+                }
+            )  # fmt: skip
         if refused is not None:
             self._counts[TickCounts.STATUS] = refused
         return refused is None

@@ -1,14 +1,18 @@
 """Mode pool: executable of a live run with kernels and tables prepared for modes embedded online.
 
 A mode not derived in advance is reached within a tick and needed in the same tick. The slow work is done before the
-loop begins: machine code for ``STOCK`` modes, room for them in the tables, the guards of every contact in every state.
+loop begins: machine code for ``STOCK`` modes, room for many in the tables, the guards of every contact in every state.
 Within the tick only the mode's guards are listed and its context is filled in, in about 0.2 ms. Modes that are expected
 are made ready between ticks: then their entry into the tables is left. No result depends on what was expected.
+
+When all machine code is in use, that of a mode not evaluated lately is lent to the new one. The mode that gave it
+keeps its number, guards and context, with the chart chosen in it, and rests until it is reached again: no result
+depends on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -22,17 +26,18 @@ from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.programs.kernels import BoundKernels
 from fsm_dyn.run import online as oc
 from fsm_dyn.run.executable import Array, ModeChart
-from fsm_dyn.run.online import OnlineFull, OnlineKernels, OnlineMode, routine_address
+from fsm_dyn.run.online import Context, OnlineFull, OnlineKernels, OnlineMode, routine_address
 from fsm_dyn.run.online_executable import OnlineExecutable
 from fsm_dyn.run.tables import GuardEnclosures, guard_enclosures
-from fsm_dyn.runtime.abi import NEVER, Event, OnlineKernel, Sizes
+from fsm_dyn.runtime.abi import NEVER, Event, OnlineChoice, OnlineKernel, Sizes
 from fsm_dyn.runtime.layouts import Tables
 
 STOCK: Final = 96  # modes in the mode pool
-ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for derived kernels
+ROOM: Final = 2048  # in the tables: for modes from the mode pool, and for derived kernels
 READY: Final = 24  # modes made ready at once, in addition to ``STOCK``
 
 
+RECENT: Final = 8  # modes supplied last, whose machine code is not lent
 LEAST: Final = 100  # online evaluations before a mode switches to derived kernels
 
 
@@ -48,9 +53,9 @@ class OwnKernels:
 class _FromStock(OnlineKernels):
     """Kernels of a mode from the mode pool."""
 
-    def __init__(self, mode: OnlineMode, table: npt.NDArray[np.int64], rhs: int, full: int, number: int) -> None:
-        self.context = mode.full.context()
-        table[:] = self.context.packed.table  # the machine code reads its context here
+    def __init__(self, context: Context, table: npt.NDArray[np.int64], rhs: int, full: int, number: int) -> None:
+        self.context = context
+        table[:] = context.packed.table  # the machine code reads its context here
         self.rhs, self.full, self.number = rhs, full, number
 
 
@@ -64,10 +69,10 @@ class _KernelPool:
         self._closures = BoundKernels(routine_address(), bound)
         self.free = list(range(count))
 
-    def take(self, mode: OnlineMode) -> _FromStock:
+    def take(self, context: Context) -> _FromStock:
         number = self.free.pop(0)
         rhs, full = self._closures.addresses[2 * number : 2 * number + 2]
-        return _FromStock(mode, self._tables[number], rhs, full, number)
+        return _FromStock(context, self._tables[number], rhs, full, number)
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,23 @@ class PooledExecutable(OnlineExecutable):
     _left = 0  # room in the tables, in modes
     _pending: frozenset[tuple[int, ...]] = frozenset()  # modes with derived kernels not in the tables yet
     _ready: dict[tuple[int, ...], _ReadyMode]
+    #: mode of the run under way and evaluations made in each, by their numbers; None: no run
+    under_way: Callable[[], tuple[int, npt.NDArray[np.int64]]] | None = None
+
+    @cached_property
+    def _lent(self) -> dict[int, int]:
+        """Modes with machine code of the pool, by their numbers, longest supplied first: evaluations when looked at."""
+        return {}
+
+    @cached_property
+    def _resting(self) -> dict[int, Context]:
+        """Contexts of modes that gave their machine code away, by their numbers."""
+        return {}
 
     @property
     def stocked(self) -> bool:
         """Whether a requested mode is available within the tick."""
-        return self._free > 0 and self._left > 0
+        return self._left > 0 and (self._free > 0 or self._lendable() >= 0)
 
     @property
     def _free(self) -> int:
@@ -146,10 +163,15 @@ class PooledExecutable(OnlineExecutable):
             not reached, has derived kernels already, or the tables have no room.
         """
         number = self._numbers.get(states, -1)
-        if number < 0 or states in self._own or self.charts[number].full not in self._online:
+        if number < 0 or states in self._own:
+            return None
+        if self._left > 0:
+            self.wake(number)
+        if self.charts[number].full not in self._online:
             return None
         if self._shelf is None or self._left <= self._free:
             return None
+        self._lent.pop(number, None)  # a mode with kernels of its own keeps its machine code
         self._own[states] = kernels
         self._pending |= {states}
         self._left -= 1
@@ -177,13 +199,81 @@ class PooledExecutable(OnlineExecutable):
         """Keep one chart of every mode; kernels of the others return to the mode pool."""
         before = dict(self._online)
         self._pending = frozenset(self._own)
+        resting = {self.charts[number].programs.states: context for number, context in self._resting.items()}
+        self._resting.clear()
         super().reset_charts()
+        for states, context in resting.items():
+            context.chart[OnlineChoice.CHOSEN] = 0
+            self._resting[self._numbers[states]] = context
+        lent = [n for n, chart in enumerate(self.charts) if isinstance(self._online.get(chart.full), _FromStock)]
+        self._lent.clear()
+        self._lent.update({n: 0 for n in lent if self.charts[n].programs.states not in self._own})
         for states in self._own:
             self._allow(self._numbers[states], LEAST)
         for full, kernels in before.items():
             if full not in self._online and isinstance(kernels, _FromStock) and self._shelf is not None:
                 self._shelf.free.append(kernels.number)
                 self._shelf.free.sort()
+
+    # -- machine code, lent to one mode after another -----------------------------------------------------------
+
+    def _lendable(self) -> int:
+        """Return the number of a mode not evaluated lately that can give its machine code away, -1: none.
+
+        A mode evaluated since it was looked at goes to the end of the line (the clock algorithm).
+        """
+        if self.under_way is None:
+            return -1
+        present, spent = self.under_way()
+        for _ in range(2 * len(self._lent)):
+            number = next(iter(self._lent))
+            if len(self._lent) <= RECENT:
+                return -1
+            made = int(spent[number]) if number < len(spent) else 0
+            if self._lent[number] == made and number != present:
+                return number
+            self._lent[number] = -1 if number == present else made
+            self._lent[number] = self._lent.pop(number)
+        return -1
+
+    def _lend(self) -> None:
+        """Take the machine code of a mode not evaluated lately; the mode rests."""
+        number = self._lendable()
+        chart = self.charts[number]
+        kernels = self._online.pop(chart.full)
+        assert isinstance(kernels, _FromStock)
+        assert self._shelf is not None
+        del self._lent[number]
+        self._resting[number] = kernels.context
+        self._shelf.free.append(kernels.number)
+        self.charts[number] = replace(chart, rhs=0, full=0)
+        self.tables.mode_rhs[number] = 0  # a run that reaches it requests the mode
+
+    def wake(self, number: int) -> None:
+        """Give a resting mode machine code again; some 10 us."""
+        if number not in self._resting or self._shelf is None:
+            return
+        if self._free <= 0:
+            self._lend()
+        kernels = self._shelf.take(self._resting.pop(number))
+        chart = self.charts[number] = replace(self.charts[number], rhs=kernels.rhs, full=kernels.full)
+        self._online[chart.full] = kernels
+        self.tables.mode_rhs[number], self.tables.mode_full[number] = chart.rhs, chart.full
+        self._lent[number] = 0
+
+    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Append the mode with these contact states, or wake it; raise RunError if the model does not list it."""
+        number = self._numbers.get(tuple(int(code) for code in states), -1)
+        if number not in self._resting:
+            return super().provide_mode(states, t, x, c)
+        self.wake(number)
+        return self.tables
+
+    def mode_index(self, states: tuple[int, ...]) -> int:
+        """Return the number of the mode with these contact states, supplied if need be."""
+        number = super().mode_index(states)
+        self.wake(number)
+        return number
 
     def _list_parts(self) -> None:
         """List the guards of each contact in each of its states, and of each user-defined transition."""
@@ -241,15 +331,18 @@ class PooledExecutable(OnlineExecutable):
     def _made(self, states: tuple[int, ...]) -> _ReadyMode:
         mode = self.mode_of(states)
         assert self._shelf is not None
-        kernels = self._shelf.take(mode)
+        kernels = self._shelf.take(mode.full.context())
         return _ReadyMode(mode, kernels, *self._entries(mode))
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         if self._shelf is None or not self.stocked:
             super()._append_online(states, group)
             return
+        if self._free <= 0:
+            self._lend()
         made = self._ready.pop(states, None) or self._made(states)
         kernels = made.kernels
+        self._lent[len(self.charts)] = 0
         self._online[kernels.full] = kernels
         chart = ModeChart(group, made.mode, kernels.rhs, kernels.full)
         self.charts.append(chart)

@@ -418,6 +418,7 @@ class LiveStepper:
             self._marks_packed = CHECKPOINTS.pack(self._marks)
         tick.places[TickPlaces.CHECKPOINTS] = self._marks_packed.address
         self.counters = plain(loop.state.counters)
+        self.executable.under_way = lambda: (int(self.counters[Counters.MODE]), self.loop.state.spent)
 
     def publish_to(self, ring: Packed) -> None:
         """Let every live tick write its row to this ring buffer."""
@@ -444,12 +445,13 @@ class LiveStepper:
 
     def supply(self, status: int) -> int | None:
         """Supply a missing mode or chart, of any duration; see :func:`.loop_state.provide_requested`."""
-        tables = self.loop.tables
-        self.counters[Counters.WORK_DONE] += abi.WORK_OF_MODE
+        tables, known = self.loop.tables, len(self.executable.charts)
         try:
             refused = provide_requested(self.loop, status, self.executable)
         except RunError:  # not a listed mode
             return Status.MODE_NOT_LISTED
+        if len(self.executable.charts) > known or status != Status.NEED_MODE:  # not for one that rested
+            self.counters[Counters.WORK_DONE] += abi.WORK_OF_MODE
         if self.loop.tables is not tables or status == Status.BUFFER_FULL:
             self._look_up()
         return refused
@@ -482,6 +484,7 @@ class LiveStepper:
         slot = last_before(marks, t)
         parameters = state.c[: len(self.parameters)].copy()
         marks.block[:] = marks.states[slot]
+        self.executable.wake(int(self.counters[Counters.MODE]))
         n_w = len(tick.now)
         tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion

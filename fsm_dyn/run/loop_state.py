@@ -374,7 +374,7 @@ def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | 
             _take_tables(loop, mode_source.provide_mode(loop.work.wanted.copy(), t, x, c))
         except RunError:  # the model lists its modes
             return Status.MODE_NOT_LISTED
-        if int(loop.tables.sizes[Sizes.N_MODES]) == before:
+        if int(loop.tables.sizes[Sizes.N_MODES]) == before and not _is_listed(loop.tables, loop.work.wanted):
             return Status.MODE_NOT_LISTED
     elif status == Status.NEED_CHART and loop.state.counters[Counters.PHASE] == Phase.RESOLVING:
         _entry_chart(loop, mode_source)
@@ -383,6 +383,11 @@ def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | 
     elif status == Status.NEED_CHART and not _other_chart(loop, mode_source):
         return Status.SINGULAR
     return None
+
+
+def _is_listed(tables: Tables, states: NDArray[np.int8]) -> bool:
+    """Whether the tables have a mode with these contact states: one that rested was there before."""
+    return bool((tables.mode_states == states).all(axis=1).any())
 
 
 def _other_chart(loop: LoopState, mode_source: ModeProvider | None) -> bool:

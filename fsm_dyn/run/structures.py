@@ -297,6 +297,7 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
     floats, integers = library.arena_sizes(s, min(int(s[Sizes.N_CONTACTS]), contacts))
     full = full_length(tables)
     terms = pack_terms(tables)
+    proved, *numbers_and_marks = proof_room(tables)
     work, packed = WORK.allocate(
         (stages + 1) * n,
         n,
@@ -321,7 +322,8 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         1 + int(s[Sizes.MAX_GUARDS]) if len(tables.shape_centres) else 0,
         int(s[Sizes.MAX_GUARDS]) if len(tables.shape_centres) else 0,
         4 * 6 * int(s[Sizes.N_SHAPES]) if len(tables.shape_centres) else 0,
-        *proof_room(tables),
+        proved + 4 * JET_NUMBERS * int(s[Sizes.MAX_GUARDS]),  # and the guards in both halves of a step
+        *numbers_and_marks,
     )
     work.addresses[0] = terms.address
     return work, packed._replace(arrays=(terms,))

@@ -264,13 +264,39 @@ static bool is_proved(const struct piece *z, const struct fsm_jet *jet, const st
             fsm_parabola(m, middle->rate.low, z->gb, z->sb, w, bend) > -tolerance);
 }
 
+/* Mark the operations of the guards listed; `count` of them. */
+static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, const int64_t *guards, int64_t count)
+{
+    int8_t *needed = run->work->proof_needed.at;
+    int64_t first = fsm_enclosure_size(&p->program) - p->program.operations;
+    for (int64_t i = 0; i < p->program.operations; i++) {
+        needed[i] = 0;
+    }
+    p->numbers[FORCES] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t output = p->outputs[guards[i]];
+        if (output >= first) {
+            needed[output - first] = 1;
+        }
+        p->numbers[FORCES] = output < -1 ? 1 : p->numbers[FORCES];
+    }
+    if (p->numbers[FORCES] != 0) {
+        fsm_mark_terms(run, &p->program, needed);
+    }
+    fsm_mark_needed(&p->program, needed);
+    return needed;
+}
+
 /* Look through the step for where a guard fires unseen, left to right, halving what is not proved.
 
    Returns the fraction of the step to take instead: to where the guard is at or below `-tolerance`, or to where one that
-   waits has risen that falls again; FSM_PROVED where there is nothing. */
-static double search_step(const struct fsm_run *run, const struct proof *p, const int8_t *needed, const struct watched *w,
-                          double h)
+   waits has risen that falls again; FSM_PROVED where there is nothing.
+
+   `halves` (4,): the guard's jets in the first half of the step and in its middle, then of the second; NULL: not known. */
+static double search_step(const struct fsm_run *run, const struct proof *p, int64_t number, const struct watched *w,
+                          double h, const struct fsm_jet *halves)
 {
+    const int8_t *needed = NULL;
     struct piece stack[FSM_PROOF_STACKED];
     double tolerance = w->tolerance, risen = FSM_PROVED, found = FSM_PROVED;
     double least = FSM_PROOF_CLOSE * run->tables->tolerances->time / h;
@@ -278,7 +304,6 @@ static double search_step(const struct fsm_run *run, const struct proof *p, cons
     int64_t top = 2, boxes = 0;
     stack[0] = piece_of(w, 0.5, 1.0, 1, 2);
     stack[1] = piece_of(w, 0.0, 0.5, 0, 1);
-    const struct fsm_jet *jet = p->jets + w->output, *middle = p->middle + w->output;
     while (top > 0) {
         struct piece z = stack[--top];
         if (!waiting && z.gb <= -tolerance) {
@@ -286,7 +311,13 @@ static double search_step(const struct fsm_run *run, const struct proof *p, cons
             break;
         }
         boxes++;
-        enclose_piece(run, p, needed, h, z.a, z.b);
+        bool known = halves != NULL && z.b - z.a == 0.5;
+        if (!known) {
+            needed = needed != NULL ? needed : needed_for(run, p, &number, 1);
+            enclose_piece(run, p, needed, h, z.a, z.b);
+        }
+        const struct fsm_jet *jet = known ? halves + (z.a > 0.0 ? 2 : 0) : p->jets + w->output;
+        const struct fsm_jet *middle = known ? jet + 1 : p->middle + w->output;
         double low = middle->value.low, high = middle->value.high;
         if (high - low < FSM_INFINITY) {
             tolerance = fsm_larger(tolerance, w->tolerance + 4.0 * (high - low)); // what rounding leaves open
@@ -315,29 +346,6 @@ static double search_step(const struct fsm_run *run, const struct proof *p, cons
         found = risen; // it is back at zero where the step ends, and would wait on
     }
     return found;
-}
-
-/* Mark the operations of the guards listed; `count` of them. */
-static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, const int64_t *guards, int64_t count)
-{
-    int8_t *needed = run->work->proof_needed.at;
-    int64_t first = fsm_enclosure_size(&p->program) - p->program.operations;
-    for (int64_t i = 0; i < p->program.operations; i++) {
-        needed[i] = 0;
-    }
-    p->numbers[FORCES] = 0;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t output = p->outputs[guards[i]];
-        if (output >= first) {
-            needed[output - first] = 1;
-        }
-        p->numbers[FORCES] = output < -1 ? 1 : p->numbers[FORCES];
-    }
-    if (p->numbers[FORCES] != 0) {
-        fsm_mark_terms(run, &p->program, needed);
-    }
-    fsm_mark_needed(&p->program, needed);
-    return needed;
 }
 
 /* Have the fixed values in the workspace, and forget all that is known for others. */
@@ -675,6 +683,28 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
     return count;
 }
 
+/* Enclose the guards listed in both halves of the step, all at once: the terms that forces follow from are common to them.
+
+   Returns four jets for each guard, see search_step; NULL where there is no room. */
+static const struct fsm_jet *halves_of(const struct fsm_run *run, const struct proof *p, double h, const int64_t *guards,
+                                       int64_t count)
+{
+    int64_t room = FSM_PROOF_ROOM(run->tables->sizes), words = (int64_t)(sizeof(struct fsm_jet) / sizeof(double));
+    if (run->work->proof.n < room + 4 * words * count) {
+        return NULL;
+    }
+    struct fsm_jet *halves = (struct fsm_jet *)(run->work->proof.at + room - 1);
+    const int8_t *needed = needed_for(run, p, guards, count);
+    for (int64_t half = 0; half < 2; half++) {
+        enclose_piece(run, p, needed, h, 0.5 * (double)half, 0.5 * (double)half + 0.5);
+        for (int64_t i = 0; i < count; i++) {
+            halves[4 * i + 2 * half] = p->jets[output_of(p, guards[i])];
+            halves[4 * i + 2 * half + 1] = p->middle[output_of(p, guards[i])];
+        }
+    }
+    return halves;
+}
+
 /* Prove the guards listed by enclosures of the step; return the fraction of it to take instead, FSM_PROVED where all are. */
 static double prove_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending, int64_t count)
 {
@@ -700,10 +730,11 @@ static double prove_pending(const struct fsm_run *run, const struct proof *p, do
             pending[left++] = pending[i];
         }
     }
+    const struct fsm_jet *halves = left > 1 ? halves_of(run, p, h, pending, left) : NULL;
     double first = FSM_PROVED;
     for (int64_t i = 0; i < left; i++) {
         struct watched w = watched_guard(run, p, pending[i]);
-        first = fsm_smaller(first, search_step(run, p, needed_for(run, p, &pending[i], 1), &w, h));
+        first = fsm_smaller(first, search_step(run, p, pending[i], &w, h, halves != NULL ? halves + 4 * i : NULL));
     }
     return first;
 }

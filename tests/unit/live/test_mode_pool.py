@@ -91,6 +91,34 @@ def test_an_empty_stock_is_filled_while_the_device_is_released(board, monkeypatc
     assert len([e for e in run.events if e["event"] == "mode_added"]) >= 3
 
 
+def rows_of_run(bench, stock, monkeypatch):
+    """States of 500 ticks, rewound once, with machine code for so many modes; and the run."""
+    monkeypatch.setattr(mode_pool, "STOCK", stock)
+    monkeypatch.setattr(mode_pool, "RECENT", 1)
+    run = bench("piano_action_simple", limits=Limits(ramp=0.02))
+    run.stepper.prepare()
+    states = []
+    for k in range(500):
+        if k == 300:
+            run.stepper.rewind(0.1)
+        status = run.one(run.hand.read())
+        assert not run.controller.wants(status), "a request that was not met within the tick"
+        states.append(run.stepper.loop.state.x.copy())
+    return np.array(states), run
+
+
+def test_modes_share_machine_code_and_nothing_shows(bench, monkeypatch):
+    """Modes not evaluated lately rest, and are woken with the chart they had: the bits are those of a run without."""
+    few, run = rows_of_run(bench, 2, monkeypatch)
+    many, other = rows_of_run(bench, 96, monkeypatch)
+    assert len(run.stepper.executable.charts) == len(other.stepper.executable.charts) > 6
+    assert len(run.stepper.executable._resting) >= 1
+    assert not other.stepper.executable._resting
+    assert np.array_equal(few, many)
+    run.stepper.reset()
+    assert run.stepper.loop.state.counters[0] == run.stepper.executable.mode_index(run.stepper._start.states)
+
+
 def test_a_reset_gives_charts_back(board):
     stepper = LiveStepper(board, 1)
     stepper.prepare()
