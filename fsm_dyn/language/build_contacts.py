@@ -16,7 +16,7 @@ from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, Featu
 from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import Text, is_name
-from fsm_dyn.language.keyed import HasKeys, exactly_one, only_with
+from fsm_dyn.language.keyed import HasKeys, exactly_one, only_with, with_mappings
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shapes import (
@@ -88,7 +88,8 @@ def _named(shape: Shape, form: GeometryForm) -> Shape:
     if len(set(form.features.values())) < len(form.features):
         raise ModelError(f"a feature of shape {str(shape.name)!r} has two names", form.key("features"),
                          remedy="keep one of them")  # fmt: skip
-    return replace(shape, feature_names=tuple((str(label), str(word)) for word, label in form.features.items()))
+    names = tuple((str(label), str(word)) for word, label in form.features.items())
+    return replace(shape, feature_names=names, given=with_mappings(form))
 
 
 def form_of_label(label: str) -> str:

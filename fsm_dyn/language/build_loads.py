@@ -27,7 +27,7 @@ from fsm_dyn.language.elements import (
 )
 from fsm_dyn.language.expression_tree import Boolean, Compare, Node, Text, Unary
 from fsm_dyn.language.expressions import parse
-from fsm_dyn.language.keyed import exactly_one, only_with
+from fsm_dyn.language.keyed import exactly_one, only_with, with_mappings
 from fsm_dyn.language.model import Body, Coordinate, TransitionSpec
 from fsm_dyn.language.yaml import where_of
 
@@ -75,7 +75,7 @@ def impulses_of(forms: Sequence[ImpulseForm], transition: str) -> tuple[Load, ..
 def _load(form: LoadForm, taken: set[str], bodies: Mapping[str, Body]) -> Load:
     kind = exactly_one(form, tuple(_COMPANIONS))
     only_with(form, kind, (*_COMPANIONS[kind], "name"))
-    load = next(_of_kind(form, kind, bodies))
+    load = replace(next(_of_kind(form, kind, bodies)), given=with_mappings(form))
     if form.name is None:
         name = free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
         taken.add(name)

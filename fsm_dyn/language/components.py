@@ -172,7 +172,10 @@ def warn_of_unused(tree: Tree) -> None:
 
 def _words_of_model(base: LocatedMapping, overlay: LocatedMapping) -> set[str]:
     """Return the names that a model and one of its variants use."""
-    own = [value for word, value in base.items() if word not in ("variants", "summary", "source")]
+    own = [
+        value for word, value in base.items()
+        if word not in ("variants", "summary", "source") and not (word in _USED and isinstance(value, LocatedList))
+    ]  # fmt: skip
     return _words(*own, overlay).union(*map(_assigned, [*own, overlay]))
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.keyed import KeyedMapping
 
 # -- Frames, one class each: rotations relative to their parents ---------------------------------------------
 
@@ -130,6 +131,8 @@ class Joint(ABC):
         Its coordinates added by friction or a clearance, each with its value in terms of the others.
     displacement : Text, optional
         Their displacement of the child, a vector.
+    given : tuple of KeyedMapping
+        What is written: all its keys.
     """
 
     kind: ClassVar[str]
@@ -144,6 +147,7 @@ class Joint(ABC):
     rows: tuple[str, ...] = ()
     hidden: tuple[tuple[str, Text], ...] = ()
     displacement: Text | None = None
+    given: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
     @property
@@ -298,11 +302,14 @@ class Load(ABC):
     ----------
     kind : str
         The key of the language.
+    given : tuple of KeyedMapping
+        What is written, the entry and the mapping in it: all its keys.
     """
 
     kind: ClassVar[str]
 
     name: str
+    given: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
     @property

@@ -48,7 +48,7 @@ from fsm_dyn.language.joint_forms import (
     WeldForm,
     both_axes,
 )
-from fsm_dyn.language.keyed import exactly_one
+from fsm_dyn.language.keyed import exactly_one, with_mappings
 from fsm_dyn.language.rewriting import free, own_point, resolved, substituted
 from fsm_dyn.language.yaml import LocatedStr
 
@@ -582,7 +582,7 @@ def joints_of(
         if absolute and len(points) == 2:
             points = (own_point(tree, other.form.parent, points[0]), own_point(tree, other.form.child, points[1]))
         other.close(points)
-    made.joints = {name: made.joints[name] for name in forms}
+    made.joints = {name: replace(made.joints[name], given=with_mappings(form)) for name, form in forms.items()}
     made.frames = {name: frame for name, frame in made.frames.items() if name not in frames}
     return made
 

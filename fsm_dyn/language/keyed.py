@@ -324,6 +324,12 @@ def renamed(
     return found
 
 
+def with_mappings(entry: KeyedMapping) -> tuple[KeyedMapping, ...]:
+    """Return an entry and the mappings that are values of its keys."""
+    inner = (getattr(entry, attribute) for attribute, key in keys_of(type(entry)).values() if key.kind.mappings)
+    return (entry, *(one for value in inner for one in mappings_in(value)))
+
+
 def exactly_one(form: HasKeys, keys: tuple[str, ...]) -> str:
     """Return the one written key among `keys`.
 

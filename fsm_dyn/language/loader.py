@@ -42,17 +42,8 @@ T = TypeVar("T")
 # Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _APPENDED = frozenset({"phases", "pins", "imposed"})
-_LEFT_OUT = _APPENDED | {
-    "where",
-    "written",
-    "digest",
-    "text",
-    "variants",
-    "coupled_ports",
-    "names",
-    "switches",
-    "feature_names",
-}
+_LEFT_OUT = _APPENDED | {"where", "written", "digest", "text", "variants", "coupled_ports", "names", "switches"}
+_LEFT_OUT |= {"feature_names", "given"}  # part of names of contacts; see _younger
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -94,6 +85,7 @@ def _canonical(value: Any, field: str) -> Any:
         return [_canonical(item, "") for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         stated = [(name, getattr(value, name)) for name in _digested(value)]
+        stated += [item for one in getattr(value, "given", ()) for item in _younger(one)]
         if hasattr(value, "kind"):  # classes of one family may have the same fields
             stated.insert(0, ("kind", value.kind))
         return [[name, _canonical(item, name)] for name, item in stated]
@@ -107,7 +99,13 @@ def _digested(value: Any) -> list[str]:
         return names or [item.name for item in fields(value) if item.name not in _LEFT_OUT]
     later = [attribute for attribute, key in keys_of(type(value)).values() if key.later]
     names = names or [item.name for item in fields(value) if item.name not in (*_LEFT_OUT, *later)]
-    return names + [name for name in later if getattr(value, name) not in (None, (), "", False)]
+    return names + [name for name, _ in _younger(value)]
+
+
+def _younger(value: KeyedMapping) -> list[tuple[str, Any]]:
+    """Return the given keys of a mapping that are younger than the first digests."""
+    later = [attribute for attribute, key in keys_of(type(value)).values() if key.later]
+    return [(name, found) for name in later if (found := getattr(value, name)) not in (None, (), "", False)]
 
 
 def plain(value: T) -> T:

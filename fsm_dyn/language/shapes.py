@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from fsm_dyn.core.errors import NOWHERE, Location
@@ -84,6 +84,8 @@ class Shape(ABC):
         Whether it is a face with two ends, or several.
     feature_names : tuple of two str each
         Labels of features, and the names given to them instead.
+    given : tuple of KeyedMapping
+        What is written, the entry and the outline in it: all its keys.
     """
 
     kind: ClassVar[str]
@@ -95,6 +97,7 @@ class Shape(ABC):
     origin: str
     repeat: Repeat | None = None
     feature_names: tuple[tuple[str, str], ...] = ()
+    given: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
     @property
