@@ -341,26 +341,41 @@ static struct held_in_step list_held_in_step(const struct fsm_time_step *step, c
     return held;
 }
 
-/* Whether contacts that slide, each with its own direction or friction, take part in the null space (n, k). */
-static bool friction_differs(const struct fsm_time_step *step, const struct held_in_step *held, fsm_matrix null_space)
+/* Whether friction of the contacts that slide changes speeds if vector `a` of the null space (n, k) is added to what they
+   carry; directions of slip in space turn with it.
+
+   Equal friction of surfaces that run apart does, though no friction differs in size. */
+static bool friction_differs(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                             const struct held_in_step *held, fsm_vector speed, fsm_matrix null_space, int64_t a)
 {
-    double first = -1.0;
+    fsm_mark top = fsm_arena_mark(step->arena);
+    fsm_vector change = fsm_arena_vector(step->arena, speed.n);
+    double largest = 0.0, remainder = 0.0;
+    for (int64_t s = 0; s < speed.n; s++) {
+        change.at[s] = 0.0;
+    }
     for (int64_t i = 0; i < held->rows.n; i++) {
         int64_t k = held->slides.at[i];
-        bool takes_part = false;
-        for (int64_t a = 0; a < null_space.m; a++) {
-            takes_part = takes_part || fabs(AT(null_space, i, a)) > FSM_STEP_TAKES_PART;
-        }
-        if (k < 0 || !takes_part) {
+        double part = AT(null_space, i, a);
+        if (k < 0 || fabs(part) <= FSM_STEP_TAKES_PART) {
             continue;
         }
-        double friction = step->terms->kinetic_friction.at[k];
-        if ((step->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0 || (first >= 0.0 && friction != first)) {
+        if ((step->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0) {
+            fsm_arena_release(step->arena, top);
             return true;
         }
-        first = friction;
+        int64_t row = active->tangent.at[k];
+        double friction = part * step->terms->kinetic_friction.at[k] * (speed.at[row] < 0.0 ? -1.0 : 1.0);
+        for (int64_t s = 0; s < speed.n; s++) {
+            change.at[s] += friction * AT(K, s, row);
+            largest = fsm_larger(largest, fabs(friction * AT(K, s, row)));
+        }
     }
-    return false;
+    for (int64_t s = 0; s < speed.n; s++) {
+        remainder = fsm_larger(remainder, fabs(change.at[s]));
+    }
+    fsm_arena_release(step->arena, top);
+    return remainder > FSM_STEP_TAKES_PART * largest;
 }
 
 /* Change impulses towards the shares of equal springs, as far as normal impulses stay positive, and the speeds with them;
@@ -390,8 +405,8 @@ static double move_to_shares(fsm_matrix K, const struct held_in_step *held, fsm_
 
 /* Write what equal springs would carry of the impulses of the rows held, `shared` (n,); false where the motion does not depend
    on it. */
-static bool find_shares(const struct fsm_time_step *step, fsm_matrix K, const struct held_in_step *held,
-                        fsm_vector impulse, fsm_vector shared)
+static bool find_shares(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                        const struct held_in_step *held, fsm_vector speed, fsm_vector impulse, fsm_vector shared)
 {
     int64_t n = held->rows.n;
     fsm_matrix response = fsm_arena_matrix(step->arena, n, n);
@@ -405,7 +420,11 @@ static bool find_shares(const struct fsm_time_step *step, fsm_matrix K, const st
     }
     struct fsm_lu lu = fsm_factor(step->arena, response, FSM_STEP_SHARE_RANK);
     fsm_matrix null_space = fsm_null_space(step->arena, &lu);
-    if (!friction_differs(step, held, null_space)) {
+    bool differs = false;
+    for (int64_t a = 0; a < null_space.m && !differs; a++) {
+        differs = friction_differs(step, active, K, held, speed, null_space, a);
+    }
+    if (!differs) {
         return false;
     }
     fsm_minimum_norm(step->arena, shared, null_space, unit);
@@ -447,9 +466,9 @@ FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const stru
     for (int64_t i = 0; i < held.rows.n; i++) {
         sliding += held.slides.at[i] >= 0;
     }
-    bool depends = sliding > 1 && find_shares(step, K, &held, impulse, shared);
+    bool depends = sliding > 1 && find_shares(step, active, K, &held, speed, impulse, shared);
     while (depends && remove_pulling(&held, impulse, shared)) {
-        depends = find_shares(step, K, &held, impulse, shared);
+        depends = find_shares(step, active, K, &held, speed, impulse, shared);
     }
     if (depends) {
         change = move_to_shares(K, &held, shared, speed, impulse);

@@ -144,3 +144,37 @@ def test_a_brick_that_drops_tilted_comes_to_rest(seed):
     assert min(abs(run["z"][-1] - half) for half in (0.2, 0.15, 0.1)) < 1e-9
     assert run.energy.relative_residual < 1e-8
     assert np.abs(run.u[-1]).max() < 1e-9
+
+
+def on_belts(speeds, friction, height, sign=1):
+    """A block of 1 kg on belts side by side, or above them; ``sign``: of how the slip on the second is written."""
+    contacts = {
+        f"belt{k}": {
+            "gap": "y", "friction": mu, "slip": f"{sign if k == 1 else 1}*(rate(x) - {v} m/s)"
+        }
+        for k, (v, mu) in enumerate(zip(speeds, friction, strict=True))
+    }  # fmt: skip
+    return {
+        "fsm_dyn": 1,
+        "name": "on_belts",
+        "coordinates": {"x": "m", "y": "m"},
+        "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+        "bodies": {"block": {"center": "P", "mass": "1 kg"}},
+        "contacts": contacts,
+        "loads": [{"gravity": f"-{G} m/s^2*N.y"}],
+        "initial": {"x_dot": "0.2 m/s", "y": f"{height} m"},
+    }
+
+
+@pytest.mark.parametrize(("height", "sign"), [(0.0, 1), (0.01, -1)])
+@pytest.mark.parametrize(
+    ("speeds", "friction"),
+    [((-2, 2), (0.3, 0.3)), ((2, -2), (0.2, 0.3)), ((-2, 2, 1.5), (0.3, 0.3, 0.3)), ((1.5, 2, -2), (0.1, 0.3, 0.3))],
+)
+@pytest.mark.parametrize("way", ["compiled", "online", "moreau_jean"])
+def test_belts_that_run_apart_drag_by_equal_shares(way, speeds, friction, height, sign):
+    """The weight, or the impulse of landing, is shared equally: speed by the mean of the signed friction and time."""
+    pull = np.mean(np.sign(speeds) * friction)
+    run = fsm_dyn.simulate(fsm_dyn.compile(on_belts(speeds, friction, height, sign)), 0.2, **WAYS[way][0])
+    assert run.outcome.name == "done"
+    assert run.u[-1, 0] == pytest.approx(0.2 + pull * G * 0.2, abs=1e-9)
