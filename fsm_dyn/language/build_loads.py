@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.body_forms import DamperForm, FrameForm, ImpulseForm, LoadForm, SpringForm
@@ -27,7 +28,7 @@ from fsm_dyn.language.elements import (
 )
 from fsm_dyn.language.expression_tree import Boolean, Compare, Node, Text, Unary
 from fsm_dyn.language.expressions import parse
-from fsm_dyn.language.keyed import exactly_one, only_with, with_mappings
+from fsm_dyn.language.keyed import exactly_one, keys_of, only_with, with_mappings
 from fsm_dyn.language.model import Body, Coordinate, TransitionSpec
 from fsm_dyn.language.yaml import where_of
 
@@ -43,6 +44,9 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
     "torsion_spring": (),
     "law": ("coordinate", "between"),
 }
+
+#: Keys that go with every load.
+_OF_ALL = tuple(word for word in keys_of(LoadForm) if word not in {*_COMPANIONS, *chain(*_COMPANIONS.values())})
 
 
 def loads_of(forms: Sequence[LoadForm], bodies: Mapping[str, Body]) -> tuple[Load, ...]:
@@ -74,7 +78,7 @@ def impulses_of(forms: Sequence[ImpulseForm], transition: str) -> tuple[Load, ..
 
 def _load(form: LoadForm, taken: set[str], bodies: Mapping[str, Body]) -> Load:
     kind = exactly_one(form, tuple(_COMPANIONS))
-    only_with(form, kind, (*_COMPANIONS[kind], "name"))
+    only_with(form, kind, (*_COMPANIONS[kind], *_OF_ALL))
     load = replace(next(_of_kind(form, kind, bodies)), given=with_mappings(form))
     if form.name is None:
         name = free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)

@@ -84,7 +84,7 @@ for name, path in paths.items():
         at = given
         for step in path:
             at = at[step]
-        at[word] = "x" if name == "hinge" else "a text"
+        at[word] = "x" if name in ("hinge", "initial") else "a text"
         try:
             found[f"{name} {word}"] = load(given).digest
         except ModelError as error:
