@@ -21,8 +21,7 @@ from fsm_dyn.core.arrays import BoolArray, IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.derive.elimination import Array
-from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
-from fsm_dyn.draw.mode_graph_svg import mode_graph
+from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram, mode_graph
 from fsm_dyn.draw.svg import element, escaped, html_table
 from fsm_dyn.run.judgement import Verdict
 

@@ -23,8 +23,7 @@ from fsm_dyn.automaton.storage import LARGEST_FILE, equations_version, from_byte
 from fsm_dyn.core.errors import InputError, Location, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.derive.elimination import Array
-from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
-from fsm_dyn.draw.mode_graph_svg import MOST, left_out, mode_graph
+from fsm_dyn.draw.graph_layout import MOST, Arrow, Box, Diagram, left_out, mode_graph
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.values import Parameters, parameter_values

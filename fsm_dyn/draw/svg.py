@@ -1,11 +1,12 @@
-"""SVG elements as text, the palette of all figures, tables as text."""
+"""SVG elements as text; the colours of all figures: of modes, bodies and phases; tables as text."""
 
 from __future__ import annotations
 
 import colorsys
 import html
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 # -- Palette of all figures (Paul Tol), distinct for colour-blind readers ------------------------------------
@@ -154,3 +155,94 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     padded = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     rule = "  ".join("─" * width for width in widths)
     return "\n".join([padded[0], rule, *padded[1:]])
+
+
+# -- Colours of bodies, the same in all pictures and on the page ---------------------------------------------
+
+# One pale hue for each body, with its edge: fills of lightness 90, edges of lightness 39 (CIELAB), for names and
+# outlines legible on white and on every fill.
+BODIES: Final = (
+    ("#CBE6FE", "#00649E"),
+    ("#FCDDC5", "#844F1C"),
+    ("#D1E9CD", "#2E682E"),
+    ("#EFDCF9", "#734B8C"),
+    ("#FDDADC", "#9A3C4C"),
+    ("#B9ECEA", "#006C6C"),
+    ("#EDE2C2", "#685C10"),
+    ("#DCE1FE", "#3B5A9E"),
+)
+STEEL: Final = "#6E7781"  # the ground
+STEEL_FILL: Final = "#E4E7EB"
+SPRING: Final = "#2F3B47"
+INPUT: Final = "#1F6FEB"
+TEXT: Final = "#16191D"  # on fills of phases
+
+
+def body_colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return fill and edge of every body, in the order of their declaration.
+
+    Parameters
+    ----------
+    names : sequence of str
+
+    Returns
+    -------
+    dict of str to (str, str)
+        Colours as ``#RRGGBB``.
+    """
+    return {name: BODIES[i % len(BODIES)] for i, name in enumerate(names)}
+
+
+# -- Fills of phases: eight colours, each plain, with lines and with dots, the same in all pictures and on the page
+
+# CIEDE2000 between any two is 12 or more in normal, protan, deutan and tritan vision (Machado et al. 2009).
+FILLS: Final[Mapping[str, str]] = {
+    "grey": "#C2D0B7",
+    "blue": "#5FB0D6",
+    "orange": "#E89C4C",
+    "yellow": "#FFEC84",
+    "red": "#EE536B",
+    "green": "#84A190",
+    "cyan": "#AEE4FE",
+    "purple": "#9373FF",
+}
+TEXTURES: Final = ("", "lines", "dots")
+_USUAL: Final = ("blue", "orange", "yellow", "green", "red", "cyan", "purple")
+
+
+@dataclass(frozen=True)
+class PhaseFill:
+    """The fill of a phase: colour as ``#RRGGBB``, texture (empty: plain), and a mark of reused fills."""
+
+    colour: str
+    texture: str = ""
+    mark: str = ""
+
+
+def phase_fills(colours: Mapping[str, str]) -> dict[str, PhaseFill]:
+    """Return the fill of every phase by its name.
+
+    Parameters
+    ----------
+    colours : mapping of str to str
+        In the order of the phases their colours, keys of :data:`FILLS`; empty: one not chosen by any phase.
+
+    Returns
+    -------
+    dict of str to PhaseFill
+        A reused colour comes with another texture, a reused texture with a number.
+    """
+    chosen = {colour for colour in colours.values() if colour}
+    free = [name for name in _USUAL if name not in chosen] or list(_USUAL)
+    taken: dict[str, int] = {}
+    found, number = {}, 0
+    for name, given in colours.items():
+        colour = given
+        if not colour:
+            colour = free[number % len(free)]
+            number += 1
+        used = taken.get(colour, 0)
+        taken[colour] = used + 1
+        again = used // len(TEXTURES)
+        found[name] = PhaseFill(FILLS[colour], TEXTURES[used % len(TEXTURES)], f"{again + 1}" if again else "")
+    return found

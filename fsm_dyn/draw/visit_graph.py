@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from fsm_dyn.draw.palette import TEXT
-from fsm_dyn.draw.phase_fills import PhaseFill
-from fsm_dyn.draw.svg import SOFT, element, escaped, picture, text, width_of
+from fsm_dyn.draw.svg import SOFT, TEXT, PhaseFill, element, escaped, picture, text, width_of
 
 MOST: Final = 12  # boxes
 OTHERS: Final = "others"

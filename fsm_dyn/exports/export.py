@@ -27,12 +27,11 @@ from fsm_dyn.exports.c_model import (
     source,
     values_of_largest_kernel,
 )
-from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real, prefix_of
+from fsm_dyn.exports.exported_run import OUTPUTS, REALS, ExportedRun, Outputs, Real, force_outputs, prefix_of
 from fsm_dyn.exports.fmi import unit_files
-from fsm_dyn.exports.force_outputs import OUTPUTS, Outputs, force_outputs
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
-from fsm_dyn.exports.terminals import icon
+from fsm_dyn.exports.unit_files import icon
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.run_inputs import InputValue

@@ -23,8 +23,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
-from fsm_dyn.exports.terminals import terminals
-from fsm_dyn.exports.unit_binary import shared_library
+from fsm_dyn.exports.unit_files import shared_library, terminals
 from fsm_dyn.language.units import TABLE, dimension_text
 from fsm_dyn.language.values import coordinate_bounds, named_values
 from fsm_dyn.programs.graph import Node

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.derive.unconstrained_system import ContactInfo
-from fsm_dyn.draw.palette import STEEL, STEEL_FILL, body_colours
+from fsm_dyn.draw.svg import STEEL, STEEL_FILL, body_colours
 from fsm_dyn.language.contacts import GapContact
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.shapes import BoxShape

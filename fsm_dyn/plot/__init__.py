@@ -6,15 +6,13 @@ before a picture is asked for.
 
 from fsm_dyn.plot.animation import animation, film_strip
 from fsm_dyn.plot.drawing import draw
-from fsm_dyn.plot.forces import energy, forces, guards
-from fsm_dyn.plot.loads import loads
+from fsm_dyn.plot.forces import energy, forces, guards, loads
+from fsm_dyn.plot.mechanism import partial_velocities
 from fsm_dyn.plot.motion import motion, outcome, thumbnail
-from fsm_dyn.plot.partial_velocities import partial_velocities
-from fsm_dyn.plot.run_graph import run_graph
 from fsm_dyn.plot.score import score
 from fsm_dyn.plot.study import requirements, sequence_map, study, z_width
 from fsm_dyn.plot.style import save
-from fsm_dyn.plot.timelines import modes, phase, states
+from fsm_dyn.plot.timelines import modes, phase, run_graph, states
 
 __all__ = [
     "animation",

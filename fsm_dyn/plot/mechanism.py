@@ -1,21 +1,25 @@
-"""A mechanism drawn as engineers draw it, at one instant of a run, into axes of a figure."""
+"""A mechanism drawn as engineers draw it, at one instant of a run; partial velocities of a mode at its points."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrow, Polygon
 from matplotlib.path import Path as MatplotlibPath
 from matplotlib.transforms import Bbox
 
+from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.core.arrays import BoolArray, FloatArray
-from fsm_dyn.draw import palette, symbol_lines
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.draw import svg, symbol_lines
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK
+from fsm_dyn.plot import style
 from fsm_dyn.plot.scene_projection import View
 from fsm_dyn.plot.style import text_width
 from fsm_dyn.run.scene import NEWTONIAN, SceneShape, Symbol
@@ -94,7 +98,7 @@ def name_bodies(
     drawn : sequence of int
         Instants drawn in the same axes.
     """
-    pixels, colours = axes.transData, palette.body_colours(view.scene.bodies)
+    pixels, colours = axes.transData, svg.body_colours(view.scene.bodies)
     per_point = axes.figure.dpi / 72.0
     frame = axes.get_window_extent()
     edges = {body: pixels.transform(points) for body, points in _edges(view, instant).items() if len(points)}
@@ -246,7 +250,7 @@ class _InstantDrawing:
         self._axes, self._view, self._i = axes, view, instant
         self._offset, self._share, self._lines = offset, share, lines
         self._unit = view.unit
-        self._colours = palette.body_colours(view.scene.bodies)
+        self._colours = svg.body_colours(view.scene.bodies)
         self._anchors = view.anchors[instant] + offset
 
     def draw(self, forces: bool, touching: bool) -> None:
@@ -260,7 +264,7 @@ class _InstantDrawing:
             if np.isfinite(points).all():
                 getattr(self, f"_{symbol.kind}")(symbol, points)
         if len(self._view.pushes):
-            self._arrows(self._view.pushes[self._i], palette.INPUT)
+            self._arrows(self._view.pushes[self._i], svg.INPUT)
         if forces:
             self._arrows(self._view.arrows[self._i], FORCE)
         if touching:
@@ -273,8 +277,8 @@ class _InstantDrawing:
 
     def _edge(self, owner: str) -> tuple[str, str]:
         if owner == NEWTONIAN:
-            return palette.STEEL_FILL, palette.STEEL
-        return self._colours.get(owner, (palette.STEEL_FILL, palette.STEEL))
+            return svg.STEEL_FILL, svg.STEEL
+        return self._colours.get(owner, (svg.STEEL_FILL, svg.STEEL))
 
     def _plot(self, points: FloatArray, layer: str, colour: str, width: float, label: str = "", **more: Any) -> None:
         self._axes.plot(
@@ -321,7 +325,7 @@ class _InstantDrawing:
     # -- Symbols -------------------------------------------------------------------------------------------------
 
     def _ground(self, symbol: Symbol, points: FloatArray) -> None:
-        self._plot(points, "ground", palette.STEEL, _GROUND, f"ground:{symbol.name}", solid_capstyle="butt")
+        self._plot(points, "ground", svg.STEEL, _GROUND, f"ground:{symbol.name}", solid_capstyle="butt")
         if self._view.planar:
             self._strokes(symbol_lines.hatching(points, symbol.side, self._unit), "ground")
 
@@ -345,25 +349,25 @@ class _InstantDrawing:
 
     def _spring(self, symbol: Symbol, points: FloatArray) -> None:
         line = symbol_lines.zigzag(points[0], points[1], self._unit, symbol.side)
-        self._plot(line, "spring", palette.SPRING, _SPRING, f"spring:{symbol.name}", solid_joinstyle="miter")
+        self._plot(line, "spring", svg.SPRING, _SPRING, f"spring:{symbol.name}", solid_joinstyle="miter")
 
     def _damper(self, symbol: Symbol, points: FloatArray) -> None:
         for line in symbol_lines.dashpot(points[0], points[1], self._unit, symbol.side):
-            self._plot(line, "spring", palette.SPRING, _SPRING, f"damper:{symbol.name}")
+            self._plot(line, "spring", svg.SPRING, _SPRING, f"damper:{symbol.name}")
 
     def _spiral(self, symbol: Symbol, points: FloatArray) -> None:
         line = symbol_lines.spiral(points[0], points[1], points[2], self._unit)
-        self._plot(line, "spring", palette.SPRING, _SPRING, f"spring:{symbol.name}")
+        self._plot(line, "spring", svg.SPRING, _SPRING, f"spring:{symbol.name}")
 
     def _cord(self, symbol: Symbol, points: FloatArray) -> None:
         open_now = self._view.open_contacts[self._i] if self._view.open_contacts else frozenset()
         line = symbol_lines.cord(points[0], points[1], self._unit, taut=symbol.name not in open_now)
-        self._plot(line, "spring", palette.SPRING, 1.6 * _SPRING, f"cord:{symbol.name}")
+        self._plot(line, "spring", svg.SPRING, 1.6 * _SPRING, f"cord:{symbol.name}")
 
     def _support(self, symbol: Symbol, points: FloatArray) -> None:
         triangle, base = symbol_lines.support(points[0], self._unit)
-        self._fill(triangle, "support", "#FFFFFF", palette.STEEL, _OUTLINE)
-        self._plot(base, "support", palette.STEEL, _OUTLINE)
+        self._fill(triangle, "support", "#FFFFFF", svg.STEEL, _OUTLINE)
+        self._plot(base, "support", svg.STEEL, _OUTLINE)
         self._strokes(symbol_lines.hatching(base, -1.0, 0.7 * self._unit), "support")
         self._pivot(symbol, points)
 
@@ -399,3 +403,103 @@ class _InstantDrawing:
             for place, sticks in zip(self._view.brakes[self._i], self._view.sticking[self._i], strict=True):
                 colour = FORCE if sticks else FAINT
                 self._plot(symbol_lines.shoe(place + self._offset, self._unit), "pivot", colour, 2.2, "brake")
+
+
+# -- Partial velocities of one mode as arrows at the points of a mechanism -----------------------------------
+
+LONGEST_ARROW = 0.3  # of the mechanism's size
+TINY = 1e-9  # of the longest partial velocity; shorter ones are not drawn
+
+
+def partial_velocities(
+    mode: ModeView,
+    q: Sequence[float],
+    *,
+    constrained: bool = False,
+    points: Iterable[str] = (),
+    forces: Iterable[tuple[str, Sequence[float]]] = (),
+) -> Figure:
+    """Draw partial velocities at the points of a mechanism, seen along N.z, a colour for each speed.
+
+    Parameters
+    ----------
+    mode : ModeView
+        A mode of a graph.
+    q : sequence of float, shape (n_q,)
+        Configuration, SI units.
+    constrained : bool
+        Whether by the independent speeds, the others following the rows, instead of by all speeds.
+    points : iterable of str, optional
+        Points with arrows; by default all but the origin.
+    forces : iterable of (point, vector)
+        Forces to draw too, components in N (N), all to one scale.
+
+    Returns
+    -------
+    Figure
+        Arrows are to one scale, of which only the directions and ratios count, as speeds have different units.
+
+    Raises
+    ------
+    InputError
+        There is no such point.
+    """
+    positions, table = mode.point_positions(q), np.asarray(mode.partial_velocities(q))
+    names = list(positions.names[0])
+    chosen = list(points) or [name for name in names if name != "O"]
+    for name in (*chosen, *(point for point, _ in forces)):
+        if name not in names:
+            raise InputError(f"no point '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
+    speeds = list(mode.mass_matrix(q).names[0])
+    if constrained:
+        table = np.einsum("psx,si->pix", table, np.asarray(mode.orthogonal_complement(q)))
+        speeds = list(mode.independent_speeds)
+    places = np.asarray(positions)[:, :2]
+    shown = places[[names.index(name) for name in chosen]]
+    size = max(float(np.ptp(shown, axis=0).max(initial=0.0)), 1e-3)
+    arrows = table[[names.index(name) for name in chosen], :, :2]
+    longest = max(float(np.linalg.norm(arrows, axis=-1).max(initial=0.0)), 1e-12)
+    with style.settings():
+        figure = style.new_figure(5.5, 4.0)
+        axes = figure.add_subplot()
+        _draw_links(axes, mode.point_chains(), dict(zip(names, places, strict=True)), chosen)
+        scale = LONGEST_ARROW * size / longest
+        for k, speed in enumerate(speeds):
+            colour = svg.BODIES[k % len(svg.BODIES)][1]
+            for place, vector in zip(shown, arrows[:, k], strict=True):
+                if np.linalg.norm(vector) > TINY * longest:
+                    _arrow(axes, place, scale * vector, colour)
+            axes.plot([], [], color=colour, lw=2, label=f"{'constrained, ' if constrained else ''}by {speed}")
+        _draw_forces(axes, [(places[names.index(name)], np.asarray(vector)[:2]) for name, vector in forces], size)
+        axes.set_aspect("equal")
+        axes.margins(0.25)
+        axes.set_xlabel("m")
+        axes.set_ylabel("m")
+        axes.set_title(f"{mode.name}: partial velocities {'after' if constrained else 'before'} the rows")
+        axes.legend(loc="best", fontsize=8)
+    return figure
+
+
+def _draw_links(axes: Axes, chains: dict[str, str], places: dict[str, FloatArray], chosen: Sequence[str]) -> None:
+    """Draw the points, their names, and lines from each to the one it is measured from."""
+    for name in chosen:
+        origin = chains.get(name, "O")
+        if origin != "O" and origin in places:
+            axes.plot(*zip(places[origin], places[name], strict=True), color=svg.STEEL, lw=3, zorder=1)
+        axes.plot(*places[name], "o", color=svg.SPRING, ms=4, zorder=2)
+        axes.annotate(name, tuple(places[name]), xytext=(4, -12), textcoords="offset points", fontsize=8)
+
+
+def _draw_forces(axes: Axes, forces: Sequence[tuple[FloatArray, FloatArray]], size: float) -> None:
+    largest = max((float(np.linalg.norm(vector)) for _, vector in forces), default=0.0)
+    for place, vector in forces:
+        if largest > 0.0:
+            _arrow(axes, place, LONGEST_ARROW * size / largest * vector, svg.TEXT)
+    if forces:
+        axes.plot([], [], color=svg.TEXT, lw=2, label="force")
+
+
+def _arrow(axes: Axes, place: FloatArray, vector: FloatArray, colour: str) -> None:
+    head = {"arrowstyle": "-|>", "color": colour, "lw": 2}
+    axes.annotate("", xy=tuple(place + vector), xytext=tuple(place), arrowprops=head, zorder=3)
+    axes.plot(*(place + vector), alpha=0.0)  # an annotation does not widen the axes

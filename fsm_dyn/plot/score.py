@@ -16,9 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.draw import symbol_lines
-from fsm_dyn.draw.palette import TEXT
-from fsm_dyn.draw.phase_fills import PhaseFill
-from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK, SOFT
+from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK, SOFT, TEXT, PhaseFill
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene, name_bodies, set_box
 from fsm_dyn.plot.scene_projection import View, project, trajectory_scene, with_force_arrows

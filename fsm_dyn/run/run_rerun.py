@@ -11,7 +11,7 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.files import whole_file
 from fsm_dyn.core.optional_libraries import optional_library
-from fsm_dyn.draw.palette import INPUT
+from fsm_dyn.draw.svg import INPUT
 from fsm_dyn.run.run_mcap import MovingScene, frame_name, moving_scene
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import SceneShape

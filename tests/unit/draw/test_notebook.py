@@ -11,8 +11,7 @@ from matplotlib.colors import to_rgba
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
-from fsm_dyn.draw.mode_graph_svg import MOST, left_out, mode_graph
+from fsm_dyn.draw.graph_layout import MOST, Arrow, Box, Diagram, left_out, mode_graph
 from fsm_dyn.draw.timeline import Strip, Timeline, timeline_svg
 from fsm_dyn.run.run_timeline import timeline_of
 

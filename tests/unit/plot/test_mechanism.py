@@ -8,8 +8,8 @@ from matplotlib.path import Path
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.draw import palette, symbol_lines
-from fsm_dyn.draw.phase_fills import FILLS, phase_fills
+from fsm_dyn.draw import svg, symbol_lines
+from fsm_dyn.draw.svg import FILLS, phase_fills
 from fsm_dyn.language import loader, models
 from fsm_dyn.language.elements import SpringLoad
 from fsm_dyn.plot import style
@@ -43,7 +43,7 @@ def _check(name):
             assert f"spring:{load.name}" in labels or f"spring {load.name}" in view.scene.missing
     for body in mechanism.view:
         assert f"link:{body}" not in labels or _is_arm(view, body)
-    fills = {fill for fill, _ in palette.body_colours(view.scene.bodies).values()}
+    fills = {fill for fill, _ in svg.body_colours(view.scene.bodies).values()}
     assert fills.isdisjoint(FILLS.values())
     _check_names(view, figure, axes)
 
@@ -280,8 +280,8 @@ def test_phases_differ_in_every_vision(vision):
 
 
 def test_text_can_be_read_and_bodies_are_pale_with_dark_edges():
-    assert min(_contrast(palette.TEXT, fill) for fill in FILLS.values()) >= 4.5
-    for fill, edge in palette.BODIES:
+    assert min(_contrast(svg.TEXT, fill) for fill in FILLS.values()) >= 4.5
+    for fill, edge in svg.BODIES:
         assert _lab(_linear(fill))[0] >= 85.0
         assert _lab(_linear(edge))[0] <= 45.0
         assert _contrast(edge, fill) >= 4.5
