@@ -184,7 +184,7 @@ def test_sympy_stays_in_the_derivation():
 # shortens labels, and of `derive` the modules that embed modes first reached.
 RUNNING = {"core", "runtime", "programs", "draw", "language", "automaton", "run", "live", "devices"}
 EMBEDDING = {
-    "assembly", "elimination", "embedding", "guards", "mode_names", "limits", "mode_programs", "multiplier_form",
+    "assembly", "elimination", "embedding", "guards", "mode_names", "limits", "mode_programs",
     "tree_embedding", "unconstrained_system",
 }  # fmt: skip
 DERIVATION = {"fsm_dyn.automaton.compilation", "fsm_dyn.core.processes", "fsm_dyn.language.builder"}

@@ -22,8 +22,8 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.traversal import evaluate, substitute
 
 if TYPE_CHECKING:
-    from fsm_dyn.derive.equation_terms import Finding
     from fsm_dyn.derive.equations import KaneEquations
+    from fsm_dyn.derive.printing import Finding
 
 Array = npt.NDArray[np.float64]
 
@@ -339,7 +339,7 @@ class _Check:
 
     def _monomials(self, student: Node, reference: Node) -> tuple[list[Finding], int]:
         # brings SymPy along
-        from fsm_dyn.derive.equation_terms import compare_terms
+        from fsm_dyn.derive.printing import compare_terms
 
         names = [f"{name}_dot" for name in self._kane.speeds] + [*self._layout.u, *self._layout.w, "g"]
         return compare_terms(student, reference, names, self._values, (self._layout.p, self._kane.coordinates))

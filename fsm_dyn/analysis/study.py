@@ -15,15 +15,17 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
-from fsm_dyn.analysis.sampling import LONGEST_CHECKED, Distribution, VariedQuantity, varied_quantities
 from fsm_dyn.analysis.study_results import GRID, Study, StudyColumns
 from fsm_dyn.analysis.study_runs import Cases, Ledger, StudyTask, study_results, study_settings
 from fsm_dyn.analysis.study_variables import (
+    LONGEST_CHECKED,
     NO_VARIANT,
     SCENARIO,
     VARIANT,
     WORDS,
+    Distribution,
     Label,
+    VariedQuantity,
     check_options,
     check_quantities,
     check_shared,
@@ -33,6 +35,7 @@ from fsm_dyn.analysis.study_variables import (
     in_numbers,
     labels,
     variable_units,
+    varied_quantities,
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import IntArray
@@ -141,19 +144,22 @@ def sampled_points(
     ----------
     graph : ModeGraph
     vary : mapping
-        Distributions as for :func:`fsm_dyn.analysis.sampling.varied_quantities`, and names of scenarios, variants
-        and initial modes, each as likely as the others.
+        Distributions as for :func:`fsm_dyn.analysis.study_variables.varied_quantities`, and names of scenarios,
+        variants and initial modes, each as likely as the others.
     given : mapping
         Arguments of ``Simulator.run`` for all runs.
     sample, n, seed
-        As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
+        As for :func:`fsm_dyn.analysis.study_variables.sampled_deviations`.
 
     Raises
     ------
     InputError
         There are no distributions, or a name, a distribution or the size of the sample is impossible.
     """
-    from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations  # grids do not wait for SciPy's statistics
+    from fsm_dyn.analysis.study_variables import (  # grids do not wait for SciPy's statistics
+        REPLICATES,
+        sampled_deviations,
+    )
 
     mechanism = graph.automaton.mechanism
     words = {name: _names(name, vary[name]) for name in vary if name in WORDS and name not in mechanism.parameters}

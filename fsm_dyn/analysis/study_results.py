@@ -18,8 +18,7 @@ from fsm_dyn.analysis.judged_runs import JudgedRun
 from fsm_dyn.analysis.study_variables import Label
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import BoolArray, IntArray
-from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.core.optional_libraries import optional_library
+from fsm_dyn.core.errors import InputError, did_you_mean, optional_library
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram, mode_graph
 from fsm_dyn.draw.svg import element, escaped, html_table

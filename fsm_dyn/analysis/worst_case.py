@@ -11,8 +11,13 @@ import numpy as np
 from scipy.optimize import Bounds, differential_evolution, minimize
 
 from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
-from fsm_dyn.analysis.sampling import Distribution, VariedQuantity, varied_quantities
-from fsm_dyn.analysis.study_variables import check_options, run_arguments
+from fsm_dyn.analysis.study_variables import (
+    Distribution,
+    VariedQuantity,
+    check_options,
+    run_arguments,
+    varied_quantities,
+)
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.derive.elimination import Array
@@ -110,9 +115,9 @@ def worst_case(
         A name among the model's requirements.
     vary : mapping, optional
         Least and greatest values, SI or texts with units, or distributions, as for
-        :func:`fsm_dyn.analysis.sampling.varied_quantities`, of parameters, initial values, inputs and amplitudes;
-        by default the model's tolerances.  Of a normal distribution the box has ``SIGMAS`` standard deviations to both
-        sides.
+        :func:`fsm_dyn.analysis.study_variables.varied_quantities`, of parameters, initial values, inputs and
+        amplitudes; by default the model's tolerances.  Of a normal distribution the box has ``SIGMAS`` standard
+        deviations to both sides.
     runs : int
         Largest number of runs; fewer if the search converges.
     seed : int

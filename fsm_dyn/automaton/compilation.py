@@ -134,9 +134,8 @@ def _derive(
     mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None
 ) -> tuple[Automaton, InitialState]:
     # only this stage needs sympy; a stored automaton runs without it
-    from fsm_dyn.derive.derivation import derive
+    from fsm_dyn.derive.derivation import build_shared_programs, derive
     from fsm_dyn.derive.limits import TooManyLimitsError
-    from fsm_dyn.derive.shared_programs import build_shared_programs
 
     _check_count(mechanism)
     terms = derive(mechanism)

@@ -15,6 +15,6 @@ def main() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from fsm_dyn.cli import app
+    from fsm_dyn.cli import console
 
-    app.main()
+    console.main()

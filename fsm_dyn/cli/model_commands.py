@@ -545,7 +545,7 @@ def equations_command(
     """
     if advise:
         # brings SymPy along
-        from fsm_dyn.analysis.speed_advice import advise_speeds
+        from fsm_dyn.analysis.method_counts import advise_speeds
 
         typer.echo(str(advise_speeds(model)))
         return

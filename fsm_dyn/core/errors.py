@@ -7,10 +7,12 @@ The command line turns :class:`InputError` into exit code 2 and :class:`RunError
 from __future__ import annotations
 
 import difflib
+import importlib
 import re
 import sys
 import warnings
 from collections.abc import Iterable
+from types import ModuleType
 from typing import NamedTuple
 
 LONGEST_WORD = 180  # longest word or quotation of the input that a message repeats
@@ -161,3 +163,34 @@ def warn_caller(text: str, category: type[Warning]) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "fsm_dyn":
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
+
+
+# -- Libraries of the extras, imported when they are needed --------------------------------------------------
+
+
+def optional_library(name: str, extra: str = "analysis") -> ModuleType:
+    """Import a library of an extra or say how to get it.
+
+    Parameters
+    ----------
+    name : str
+        Of the module.
+    extra : str
+        Of this package, which brings it.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"this needs {name}, which is not installed",
+            remedy=f'install the extra: pip install "fsm-dyn[{extra}]"',
+        ) from error

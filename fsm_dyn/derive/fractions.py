@@ -12,8 +12,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fsm_dyn.programs.functions import cos, sin
-from fsm_dyn.programs.graph import CONSTANT, ExpressionGraph, Node
-from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, ExpressionGraph, Node
 
 MOST_TERMS: Final = 600  # of a polynomial during the conversion; beyond it a quantity keeps its form
 MOST_WRITTEN: Final = 150  # of a polynomial written out

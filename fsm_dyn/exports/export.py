@@ -21,16 +21,19 @@ from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.exports.c_model import (
     KERNELS_HEADER,
+    MOST_SPARE,
     STACK_OF_RUNTIME,
+    USUAL_SPARE,
+    embeds_online,
     header,
     memory_words,
     source,
     values_of_largest_kernel,
+    with_spare_modes,
 )
 from fsm_dyn.exports.exported_run import OUTPUTS, REALS, ExportedRun, Outputs, Real, force_outputs, prefix_of
 from fsm_dyn.exports.fmi import unit_files
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
-from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.exports.unit_files import icon
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton

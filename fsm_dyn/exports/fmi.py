@@ -20,9 +20,8 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import is_free
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, text
+from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, spare_parts, text
 from fsm_dyn.exports.exported_run import ExportedRun
-from fsm_dyn.exports.spare_modes import spare_parts
 from fsm_dyn.exports.unit_files import shared_library, terminals
 from fsm_dyn.language.units import TABLE, dimension_text
 from fsm_dyn.language.values import coordinate_bounds, named_values

@@ -10,9 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.exports.c_model import tunable_parameters
+from fsm_dyn.exports.c_model import embeds_online, most_guards, page_modes, tunable_parameters
 from fsm_dyn.exports.exported_run import ExportedRun
-from fsm_dyn.exports.spare_modes import embeds_online, most_guards, page_modes
 from fsm_dyn.exports.wasm import BINARY, TABLE_BEGIN, WasmModel, machine_bytes, wasm_model
 from fsm_dyn.language.elements import PortAxis, TableSchedule
 from fsm_dyn.language.evaluate import evaluate_expression

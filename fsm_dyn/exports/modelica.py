@@ -12,7 +12,7 @@ from typing import Final
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.exports.exported_run import ExportedRun, prefix_of
 from fsm_dyn.exports.fmi import event_indicators
-from fsm_dyn.programs.operations import half_integer
+from fsm_dyn.programs.graph import half_integer
 from fsm_dyn.programs.program import Program
 from fsm_dyn.runtime.abi import Event
 

@@ -24,16 +24,19 @@ from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.derive.unconstrained_system import FOLLOWS
 from fsm_dyn.exports.c_model import (
     KERNELS_HEADER,
+    PAGE_SPARE,
+    embeds_online,
     input_moves,
     memory_words,
     method_fields,
     parameter_limits,
     reads_time,
     schedule_fields,
+    spare_parts,
     table_fields,
+    with_spare_modes,
 )
 from fsm_dyn.exports.exported_run import ExportedRun
-from fsm_dyn.exports.spare_modes import PAGE_SPARE, embeds_online, spare_parts, with_spare_modes
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import CALLED, CALLED_OF_ONE, F64, I32, function_body, share_angles, unsigned
 from fsm_dyn.run.online import online_programs

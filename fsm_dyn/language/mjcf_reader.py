@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.files import read_file
-from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.language.urdf import (
     MAX_BYTES,
     MOST_LINKS,

@@ -21,8 +21,7 @@ from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.ports import PortHandles
-from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
-from fsm_dyn.page.scene_drawing import Picture, find_grounds, find_solids
+from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.causes import guard_sentence
 from fsm_dyn.run.contact_forces import Forces

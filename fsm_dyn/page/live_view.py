@@ -34,7 +34,7 @@ from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
-from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
+from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
 from fsm_dyn.run.causes import GuardWords
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of

@@ -30,9 +30,16 @@ from fsm_dyn.live.tick import ADVANCED, FIXED, TickColumns
 from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.live_view import entry, independent_parameters
-from fsm_dyn.page.pin_loads import loads_payload
-from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
-from fsm_dyn.page.story import in_words, instants, quantity_words, story_payload, usual_charts, visit_times
+from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
+from fsm_dyn.page.story import (
+    in_words,
+    instants,
+    loads_payload,
+    quantity_words,
+    story_payload,
+    usual_charts,
+    visit_times,
+)
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
 from fsm_dyn.run.trajectory import Trajectory

@@ -15,7 +15,7 @@ from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.timeline import Timeline
+from fsm_dyn.draw.run_diagrams import Timeline
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.plot import style
 from fsm_dyn.plot.timelines import head, time_panel

@@ -15,9 +15,8 @@ from matplotlib.path import Path
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import abridged
+from fsm_dyn.draw.run_diagrams import Floats, Strip, Timeline, VisitBox, VisitEdge, dwell
 from fsm_dyn.draw.svg import SOFT, TEXT
-from fsm_dyn.draw.timeline import Floats, Strip, Timeline
-from fsm_dyn.draw.visit_graph import VisitBox, VisitEdge, dwell
 from fsm_dyn.plot import style
 from fsm_dyn.plot.style import mode_legend, text_width
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of

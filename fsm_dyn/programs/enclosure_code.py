@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.graph import OPERATIONS
 from fsm_dyn.programs.program import Instruction, Program
 from fsm_dyn.runtime.abi import OPERAND_BITS, EnclosedOperation
 

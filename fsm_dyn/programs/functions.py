@@ -6,8 +6,7 @@ Angles are in radians.  Even and odd functions move a sign out of their argument
 from __future__ import annotations
 
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.programs.graph import ExpressionGraph, Node, Scalar
-from fsm_dyn.programs.operations import TRUTH_VALUED
+from fsm_dyn.programs.graph import TRUTH_VALUED, ExpressionGraph, Node, Scalar
 
 ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "sign"})
 EVEN = frozenset({"cos", "cosh", "abs"})

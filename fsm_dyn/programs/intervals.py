@@ -40,7 +40,7 @@ def enclose(program: Program, arguments: Interval) -> dict[str, Interval]:
     Parameters
     ----------
     program : Program
-        Of which every operation is in :data:`fsm_dyn.programs.operations.OPERATIONS`.
+        Of which every operation is in :data:`fsm_dyn.programs.graph.OPERATIONS`.
     arguments : Interval
         Bounds of ``t``, ``x`` and ``c`` in the order of ``program.arguments``, arrays of shape (n_arguments, n_boxes).
 

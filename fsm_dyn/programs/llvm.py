@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from fsm_dyn.programs.operations import TRUTH_VALUED, half_integer
+from fsm_dyn.programs.graph import TRUTH_VALUED, half_integer
 from fsm_dyn.programs.program import CALLS, Program
 from fsm_dyn.runtime.library import OF_ONE, OF_TWO
 

@@ -19,9 +19,8 @@ from msgspec import Meta
 
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.files import convert, stored_type
-from fsm_dyn.programs.graph import CONSTANT, SYMBOL, ExpressionGraph, Node
+from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, SYMBOL, ExpressionGraph, Node
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.traversal import rebuild
 
 # -- Instruction lists from nodes: dead code removed, in an order suited to registers ------------------------

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.programs import functions as f
-from fsm_dyn.programs.graph import CONSTANT, SYMBOL, ExpressionGraph, Node
-from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, SYMBOL, ExpressionGraph, Node
 
 # -- Traversal of expression graphs --------------------------------------------------------------------------
 #

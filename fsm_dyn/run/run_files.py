@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray, InputFunction
-from fsm_dyn.core.errors import InputError, Location
+from fsm_dyn.core.errors import InputError, Location, optional_library
 from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
-from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.extremes import locate
 from fsm_dyn.run.outcomes import OUTCOMES, Outcome

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.errors import optional_library
 from fsm_dyn.core.files import whole_file
-from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.draw.svg import INPUT, SPRING, STEEL, body_colours
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.run_timeline import Placed, place_scene

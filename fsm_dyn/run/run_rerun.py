@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.errors import optional_library
 from fsm_dyn.core.files import whole_file
-from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.draw.svg import INPUT
 from fsm_dyn.run.run_mcap import MovingScene, frame_name, moving_scene
 from fsm_dyn.run.samples import Samples

@@ -11,7 +11,7 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.timeline import Strip, Timeline
+from fsm_dyn.draw.run_diagrams import Strip, Timeline
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape

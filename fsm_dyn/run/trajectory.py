@@ -14,9 +14,8 @@ import numpy.typing as npt
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
+from fsm_dyn.draw.run_diagrams import timeline_svg, visit_graph_svg
 from fsm_dyn.draw.svg import element, escaped
-from fsm_dyn.draw.timeline import timeline_svg
-from fsm_dyn.draw.visit_graph import visit_graph_svg
 from fsm_dyn.run import run_files as data_sets
 from fsm_dyn.run.causes import Happening
 from fsm_dyn.run.contact_periods import ContactPeriod, contact_periods

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import FloatArray
-from fsm_dyn.core.errors import InputError
-from fsm_dyn.core.optional_libraries import optional_library
+from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import html_table, table
 from fsm_dyn.language.contact_law import FREE, SLIDING, Law

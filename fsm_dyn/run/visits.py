@@ -12,8 +12,8 @@ from typing import Final, overload
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.draw.run_diagrams import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.draw.svg import PhaseFill, html_table, phase_fills, table
-from fsm_dyn.draw.visit_graph import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison
 from fsm_dyn.run.causes import Happening, Sentences
 from fsm_dyn.run.judgement import Judge

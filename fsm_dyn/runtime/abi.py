@@ -401,7 +401,7 @@ OPERAND_BITS: Final = 18  # of an operand in an instruction, after eight of the 
 
 
 class EnclosedOperation(IntEnum):
-    """Operations; the first are those of fsm_dyn.programs.operations in their order."""
+    """Operations; the first are those of fsm_dyn.programs.graph in their order."""
 
     NEG = 0
     ADD = 1

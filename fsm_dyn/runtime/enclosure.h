@@ -34,7 +34,7 @@ struct fsm_enclosure {
     const double *numbers;    // (constants,)
 };
 
-/* Operations; the first are those of fsm_dyn.programs.operations in their order. */
+/* Operations; the first are those of fsm_dyn.programs.graph in their order. */
 enum fsm_enclosed_operation {
     FSM_OP_NEG,
     FSM_OP_ADD,

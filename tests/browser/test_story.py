@@ -3,7 +3,7 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.page import widget
+from fsm_dyn.page import report
 from fsm_dyn.page.report import write_report
 from tests.browser.test_widths import CLEAN, OUTSIDE, OVERLAPS, SPILLED
 
@@ -206,7 +206,7 @@ RENDER = """async (source) => {
 
 def test_a_slider_of_the_notebook_widget_sends_its_value_and_shows_the_page_that_follows(new_page):
     page = new_page("about:blank").open()
-    values, shown = page.evaluate(RENDER, widget._SCRIPT)
+    values, shown = page.evaluate(RENDER, report._WIDGET_SCRIPT)
     assert values["m"] == 2
     assert values["e"] == pytest.approx(0.4, abs=0.01)
     assert shown == "<p>second</p>"

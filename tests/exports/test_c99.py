@@ -12,10 +12,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.c_model import tunable_parameters
+from fsm_dyn.exports.c_model import tunable_parameters, with_spare_modes
 from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.exports.exported_run import identifiers, mode_identifiers, prefix_of
-from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.online_executable import OnlineExecutable
 from fsm_dyn.run.run_options import RunOptions

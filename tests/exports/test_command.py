@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn.language.models
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from tests.exports.building import quick_units
 
 

@@ -13,15 +13,14 @@ import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.derive.guards import list_guards
 from fsm_dyn.derive.unconstrained_system import of_one_corner
+from fsm_dyn.exports.c_model import guards_by_state
 from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.html import for_page, machine_lengths, page_data
-from fsm_dyn.exports.spare_modes import guards_by_state
 from fsm_dyn.exports.wasm import BINARY, build, wasm_model
 from fsm_dyn.page.broadcast import plain
 from fsm_dyn.page.report import bundled
-from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
 from fsm_dyn.programs.kernels import compile_programs
-from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.program import Program
 from fsm_dyn.runtime.abi import GuardQuantity
 from tests.exports.building import LONG

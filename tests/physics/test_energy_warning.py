@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.analysis import judged_runs
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.cli.study import print_study
 from fsm_dyn.core.errors import EnergyWarning
 from fsm_dyn.language.loader import load

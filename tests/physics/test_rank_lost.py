@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from tests.reference.linkages import four_bar, parallelogram_angle, parallelograms
 
 

@@ -6,7 +6,7 @@ import yaml
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from mechanisms.chain import chain
 
 PARALLELOGRAM = {

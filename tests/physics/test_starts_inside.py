@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import RunError, StartWarning
 from tests.physics import flush
 from tests.physics.test_compliant_seams import SEAMS, STIFFNESS, cushioned, tiles

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fsm_dyn.programs.enclosure_code import enclosure_code
+from fsm_dyn.programs.graph import OPERATIONS
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.program import Output, Program
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import JET_NUMBERS

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.cli.run import describe
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.models import find

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis import cluster
+from fsm_dyn.analysis import study_runs
 from fsm_dyn.core.errors import InputError, RunError
 from tests.unit.analysis.test_ledger import bouncing_ball, rows, runs_made
 
@@ -97,5 +97,5 @@ def test_an_address_without_a_scheduler_is_refused(ball):
 def test_a_worker_of_another_version_is_refused():
     """Its sources may round differently; the error can be pickled."""
     with pytest.raises(RunError, match="install the same version") as caught:
-        cluster._received(None, "another version")
+        study_runs._received(None, "another version")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301  made here

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.analysis.sampling import varied_quantities
-from fsm_dyn.cli.app import app
+from fsm_dyn.analysis.study_variables import varied_quantities
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.evaluate import Deviation
 from fsm_dyn.language.loader import load

@@ -5,7 +5,7 @@ import sympy as sp
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import ExpressionError, InputError
 
 F1 = (

@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.analysis.speed_advice import advise_speeds
-from fsm_dyn.cli.app import app
+from fsm_dyn.analysis.method_counts import advise_speeds
+from fsm_dyn.cli.console import app
 from fsm_dyn.language.memory import with_speeds
 
 

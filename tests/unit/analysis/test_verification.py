@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn.analysis.newton_euler import Momenta, NewtonEuler
 from fsm_dyn.analysis.verification import COMPLEMENT, INERTIA, LAGRANGE, MOMENTA, NEWTON_EULER, ModeRoutes
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.derive import velocities as bias_accelerations
 
 MODELS = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.analysis.study_results import yield_estimate
+from fsm_dyn.analysis.study_variables import REPLICATES, sampled_deviations
 from fsm_dyn.language.evaluate import Deviation
 
 UNIFORM, NORMAL = Deviation(-1.0, 1.0), Deviation(sigma=1.0)

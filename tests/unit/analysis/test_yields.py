@@ -6,9 +6,9 @@ import xarray
 from scipy.stats import norm
 
 import fsm_dyn
-from fsm_dyn.analysis.sampling import sampled_deviations
 from fsm_dyn.analysis.study import tolerance_study
 from fsm_dyn.analysis.study_results import ALL, wilson
+from fsm_dyn.analysis.study_variables import sampled_deviations
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.evaluate import Deviation
 from fsm_dyn.language.loader import load

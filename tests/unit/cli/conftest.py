@@ -2,7 +2,7 @@
 
 from typer.testing import CliRunner
 
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 
 
 def call(*arguments):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fsm_dyn.cli.app import COMMANDS, command_of
+from fsm_dyn.cli.console import COMMANDS, command_of
 from fsm_dyn.core.errors import InputError, RunError
 from tests.unit.cli.conftest import call
 
@@ -71,7 +71,7 @@ def test_every_command_takes_the_options_of_progress_before_and_after_its_name(c
 
 def test_help_needs_none_of_the_heavy_libraries():
     code = (
-        "import sys; from fsm_dyn.cli.app import app\n"
+        "import sys; from fsm_dyn.cli.console import app\n"
         "try: app(['run', '--help'])\nexcept SystemExit: pass\n"
         "print(sorted({'sympy', 'matplotlib', 'numpy', 'scipy'} & set(sys.modules)))"
     )
@@ -94,7 +94,7 @@ def test_a_compiled_model_is_listed_checked_and_run_without_heavy_libraries(argu
     """Importing networkx alone takes as long as numpy: it is for graphs that are drawn or asked for."""
     call(*arguments)  # compiled now, if it was not
     code = (
-        f"import sys; from fsm_dyn.cli.app import app\n"
+        f"import sys; from fsm_dyn.cli.console import app\n"
         f"try: app({list(arguments)!r})\nexcept SystemExit: pass\n"
         f"print(sorted({set(HEAVY)!r} & set(sys.modules)))"
     )

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.automaton import storage
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import convert, decode, encode, opened, read_file
 from fsm_dyn.language.loader import load

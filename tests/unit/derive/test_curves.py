@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.derive.assembly import curve_parameter_solver
-from fsm_dyn.derive.shared_programs import build_shared_programs
+from fsm_dyn.derive.derivation import build_shared_programs
 from fsm_dyn.language.curves import periodic_spline
 from fsm_dyn.language.loader import load
 from tests.planar_models import TWO_BODIES

@@ -13,7 +13,7 @@ import sympy
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.derive.equations import OUTPUTS
 from fsm_dyn.derive.equations_page import Left, page_of, to_html, to_latex, to_sympy_source
 from fsm_dyn.derive.printing import latex, width

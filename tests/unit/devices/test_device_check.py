@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import device_check, hapkit, scripted, udp
 from fsm_dyn.devices.device_check import check_device, report, workspace_picture

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 
 RUNNER = CliRunner()
 

@@ -12,7 +12,7 @@ import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import MOST, Arrow, Box, Diagram, left_out, mode_graph
-from fsm_dyn.draw.timeline import Strip, Timeline, timeline_svg
+from fsm_dyn.draw.run_diagrams import Strip, Timeline, timeline_svg
 from fsm_dyn.run.run_timeline import timeline_of
 
 NAUGHTY = "</title><script>alert(1)</script>\" onload='x' & \x07\ufffe"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 import fsm_dyn.live.device_map
 from fsm_dyn.analysis.study import study
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.language import check_values as checks
 from fsm_dyn.language.loader import load

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import combined, udp
 from fsm_dyn.devices.emulators.emulated_device import FollowingHandle

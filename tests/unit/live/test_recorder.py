@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live import recording as recorder
 from fsm_dyn.live import shared_memory

@@ -6,7 +6,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.language import models
 from fsm_dyn.page.broadcast import LiveBroadcast
 from fsm_dyn.page.live_view import LiveOptions

@@ -19,8 +19,7 @@ from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.page.frames import HEAD, FrameEncoder
 from fsm_dyn.page.live_view import LiveOptions, LiveView, coupled_for_page
 from fsm_dyn.page.ports import default_coupler_parameters, with_default_ports
-from fsm_dyn.page.row_evaluation import RowEvaluator
-from fsm_dyn.page.scene_drawing import Picture, find_grounds
+from fsm_dyn.page.scene_drawing import Picture, RowEvaluator, find_grounds
 from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.run.contact_forces import WIDTH, Forces, contact_at, direction, partial_of
 from tests.shipped import mechanism

@@ -3,10 +3,10 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.core import optional_libraries
+from fsm_dyn.core import errors
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.page import widget as module
-from fsm_dyn.page.widget import RunWidget
+from fsm_dyn.page import report as module
+from fsm_dyn.page.report import RunWidget
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,6 @@ def test_without_the_extra_the_error_names_it(ball, monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(optional_libraries.importlib, "import_module", missing)
+    monkeypatch.setattr(errors.importlib, "import_module", missing)
     with pytest.raises(InputError, match=r"fsm-dyn\[notebook\]"):
         module._widget_class()

@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.draw.visit_graph import MOST, Stay, visit_diagram, visit_graph_svg
+from fsm_dyn.draw.run_diagrams import MOST, Stay, visit_diagram, visit_graph_svg
 from fsm_dyn.language import models
 from fsm_dyn.plot.score import _Drawing
 

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import to_c
 from fsm_dyn.programs.traversal import rebuild

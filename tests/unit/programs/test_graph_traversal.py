@@ -3,8 +3,7 @@ import pytest
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.functions import atan2, cos, sin
-from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
 from fsm_dyn.programs.traversal import depends_on, evaluate, reachable, rebuild, substitute, support
 
 

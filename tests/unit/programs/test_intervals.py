@@ -6,10 +6,9 @@ import pytest
 
 from fsm_dyn.programs import intervals
 from fsm_dyn.programs.functions import compare, sqrt, where
-from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.graph import OPERATIONS, TRUTH_VALUED, ExpressionGraph
 from fsm_dyn.programs.intervals import Interval, enclose
 from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.operations import OPERATIONS, TRUTH_VALUED
 from fsm_dyn.programs.program import Program
 
 ONE = Layout(q=("a", "b", "c"))

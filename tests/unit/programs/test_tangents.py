@@ -25,8 +25,7 @@ from fsm_dyn.programs.functions import (
     tanh,
     where,
 )
-from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
 from fsm_dyn.programs.traversal import depends_on, evaluate, gradient, reachable, tangent
 
 # Each with a domain in which it is smooth.

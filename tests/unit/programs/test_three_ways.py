@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from fsm_dyn.programs.functions import absolute, compare, maximum, sin, where
-from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
 from fsm_dyn.programs.kernels import compile_programs
-from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import to_c
 

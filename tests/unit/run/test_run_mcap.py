@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.run.run_mcap import frame_name, quaternions
 from fsm_dyn.run.run_timeline import place_scene
 

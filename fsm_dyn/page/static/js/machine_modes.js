@@ -1,5 +1,5 @@
 // Modes that the machine embeds online: their names and the texts of their guards, see page_modes() in
-// fsm_dyn/exports/spare_modes.py.
+// fsm_dyn/exports/c_model.py.
 
 const GOLDEN = 137.5; // degrees between the hues of further modes
 

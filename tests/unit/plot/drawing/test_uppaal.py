@@ -9,7 +9,7 @@ from lxml import etree
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.language import models
 from fsm_dyn.plot import drawing
 from fsm_dyn.plot.drawing import KEYWORDS, identifiers

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli.app import app
+from fsm_dyn.cli.console import app
 from fsm_dyn.language import loader
 
 SIZES = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}

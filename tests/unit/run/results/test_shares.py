@@ -14,7 +14,7 @@ from scipy.optimize import linprog, minimize
 
 import fsm_dyn
 from fsm_dyn.live.tick import TickColumns
-from fsm_dyn.page.row_evaluation import RowEvaluator
+from fsm_dyn.page.scene_drawing import RowEvaluator
 from fsm_dyn.run.explanation import explain
 from fsm_dyn.run.reported_forces import KEPT, ShareLaw, reported_forces, smallest_admissible
 from fsm_dyn.run.samples import Samples
