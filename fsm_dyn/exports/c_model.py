@@ -17,6 +17,7 @@ from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, of_one_corner
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mode_identifiers
 from fsm_dyn.language import expressions
+from fsm_dyn.language.elements import BOOLEAN
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.stepper import structural_parameters
@@ -46,6 +47,7 @@ from fsm_dyn.runtime.abi import (
     GuardQuantity,
     ImpactEnergy,
     InputCounts,
+    InputMotion,
     MethodCounts,
     ModeFlag,
     Notes,
@@ -439,6 +441,8 @@ def _note(run: ExportedRun, kind: str, name: str, value: Sequence[float]) -> str
     whole = name.partition("[")[0]
     known = run.units
     unit = known.get(name, known.get(whole, ""))
+    if kind == "input" and run.automaton.mechanism.inputs[name].is_boolean:
+        unit = BOOLEAN
     told = [*([unit] if unit else []), *(f"{number!r} at the start" for number in value)]
     return f" // {'; '.join(told)}" if told else ""
 
@@ -548,8 +552,15 @@ def start_states(automaton: Automaton) -> dict[str, NDArray[np.int8]]:
 
 
 def input_moves(automaton: Automaton) -> NDArray[np.int8]:
-    """Whether each input drives a constraint on coordinates."""
-    return np.array([name in automaton.moving_inputs for name in automaton.terms.layout.w], np.int8)
+    """Return how each input changes: whether it drives a constraint on coordinates, or is boolean."""
+    inputs = automaton.mechanism.inputs
+    return np.array(
+        [
+            InputMotion.SWITCHES if inputs[name].is_boolean else InputMotion.RUNS * (name in automaton.moving_inputs)
+            for name in automaton.terms.layout.w
+        ],
+        np.int8,
+    )
 
 
 def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Variable:
     state : int, optional
         Of a derivative, the value reference of its state.
     kind : str
-        Type of its values: ``real``, ``integer``, ``enumeration``.
+        Type of its values: ``real``, ``integer``, ``enumeration``, ``boolean``.
     """
 
     role: str
@@ -82,7 +82,7 @@ class Variable:
     state: int | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
     nominal: float = 1.0
-    kind: Literal["real", "integer", "enumeration"] = "real"
+    kind: Literal["real", "integer", "enumeration", "boolean"] = "real"
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -142,7 +142,9 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
         else:
             yield made("parameter", name, "parameter, set when the unit is made", "local", "constant", "exact")
     for name in names["input"]:
-        yield made("input", name, "input", "input", "continuous")
+        boolean = run.automaton.mechanism.inputs[name].is_boolean
+        found = made("input", name, "input", "input", "discrete" if boolean else "continuous")
+        yield replace(found, kind="boolean" if boolean and run.outputs != "reals" else "real")
     for name in names["output"]:
         yield made("output", name, "output", "output", "continuous", "calculated")
     yield from _state_variables(run, made)
@@ -199,6 +201,8 @@ def _initial(automaton: Automaton) -> str:
 
 def number_attributes(variable: Variable) -> dict[str, str]:
     """Return unit, display unit, limits, nominal and start of a variable, as far as it has them."""
+    if variable.kind == "boolean":
+        return {"start": "true" if variable.start else "false"}
     found = {"unit": variable.unit} if variable.unit else {}
     if variable.unit in _DISPLAYED:
         found["displayUnit"] = _DISPLAYED[variable.unit]
@@ -336,7 +340,7 @@ def written(root: Element) -> bytes:
 
 # -- Description of a unit for FMI 2.0: model exchange and co-simulation -------------------------------------
 
-_KINDS_2: Final = {"real": "Real", "integer": "Integer", "enumeration": "Enumeration"}
+_KINDS_2: Final = {"real": "Real", "integer": "Integer", "enumeration": "Enumeration", "boolean": "Boolean"}
 
 
 def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
@@ -407,7 +411,7 @@ def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
 #
 # Description of a unit for FMI 3.0: model exchange and co-simulation, with event mode in both.
 
-_KINDS_3: Final = {"real": "Float64", "integer": "Int64", "enumeration": "Enumeration"}
+_KINDS_3: Final = {"real": "Float64", "integer": "Int64", "enumeration": "Enumeration", "boolean": "Boolean"}
 
 
 def build_description(prefix: str, compiled: Sequence[str]) -> bytes:

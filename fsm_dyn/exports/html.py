@@ -224,7 +224,13 @@ def _drives(run: ExportedRun) -> list[dict[str, Any]]:
 
     layout = run.automaton.terms.layout
     return [
-        {"name": name, "unit": item.unit or "", "size": size(name), "index": layout.w.index(name)}
+        {
+            "name": name,
+            "unit": "" if item.is_boolean else item.unit or "",
+            "size": size(name),
+            "index": layout.w.index(name),
+            "boolean": item.is_boolean,
+        }
         for name, item in mechanism.inputs.items()
         if name not in held
     ]

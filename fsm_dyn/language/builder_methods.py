@@ -426,7 +426,7 @@ class SectionMethods(WrittenModel):
     ) -> Self:
         """Add a constraint to impose.
 
-        A constraint that holds while the input of its name is above 0.5.
+        A constraint that holds while the boolean input of its name is true.
 
         Parameters
         ----------
@@ -485,7 +485,7 @@ class SectionMethods(WrittenModel):
         short : Value, optional
             Its unit; without it and keys in a model without units.
         unit : Value, optional
-            Of its values.
+            Of its values, or `boolean`.
         linear : Value, optional
             Points to be joined by lines.
         steps : Value, optional

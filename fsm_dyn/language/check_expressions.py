@@ -28,6 +28,7 @@ from fsm_dyn.language.elements import (
     GravityLoad,
     Input,
     LawLoad,
+    LinearSchedule,
     LineLoad,
     PositionConstraint,
     Schedule,
@@ -296,7 +297,11 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
     inputs = {name: _input(entry, schedule_scope) for name, entry in mechanism.inputs.items()}
     for scenario, schedules in mechanism.scenarios.items():
         for name, schedule in schedules.items():
-            _scheduled(schedule, inputs[name], schedule_scope, f"{name!r} in the scenario {scenario!r}")
+            what = f"{name!r} in the scenario {scenario!r}"
+            if mechanism.inputs[name].is_boolean:
+                _switched(schedule, schedule_scope, what)
+            else:
+                _scheduled(schedule, inputs[name], schedule_scope, what)
     scopes = scopes_of(mechanism, constant, coordinates, inputs)
     speeds = {
         name: expression_type(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
@@ -337,6 +342,10 @@ def _coordinates(mechanism: Mechanism) -> dict[str, Dimension]:
 
 def _input(entry: Input, scope: Scope) -> Dimension:
     what = f"the schedule of {entry.name!r}"
+    if entry.is_boolean:
+        if entry.schedule is not None:
+            _switched(entry.schedule, scope, what)
+        return DIMENSIONLESS
     if entry.unit:
         wanted: Dimension | None = unit_dimension(entry.unit, f"input {entry.name!r}")
     elif entry.schedule is not None:
@@ -346,6 +355,21 @@ def _input(entry: Input, scope: Scope) -> Dimension:
     if entry.schedule is not None:
         _scheduled(entry.schedule, wanted, scope, what)
     return wanted or DIMENSIONLESS
+
+
+def _switched(schedule: Schedule, scope: Scope, what: str) -> None:
+    """Check the schedule of a boolean input: conditions, or 1 and 0, that nothing joins by lines."""
+    if isinstance(schedule, LinearSchedule):
+        raise ModelError(
+            f"{what} is joined by lines, but the input is boolean", schedule.where, found="linear",
+            allowed="steps, an expression, a constant", remedy="write `steps: [[0 s, false], [1 s, true]]`",
+        )  # fmt: skip
+    for time in schedule.times:
+        expression_type(time, _constant(scope), f"{what}: time", [TIME])
+    for value in schedule.values:
+        if value.text not in ("0", "1"):
+            inner = scope if isinstance(schedule, ExpressionSchedule) else _constant(scope)
+            expression_type(value, inner, what, kind="condition")
 
 
 def _scheduled(schedule: Schedule, wanted: Dimension | None, scope: Scope, what: str) -> None:

@@ -278,7 +278,9 @@ _EVENTS_OF_OTHERS: Final = {
     ) for other in others.split()
 }  # fmt: skip
 
-_TABLE: Final = {"type": "array", "items": list_of(VALUE, 2, 2)}
+_OR_BOOLEAN: Final = {"type": ["string", "number", "boolean"]}
+_ASSIGNMENT: Final = leaf(assignment, _OR_BOOLEAN, "expression", expressions=True)
+_TABLE: Final = {"type": "array", "items": list_of(_OR_BOOLEAN, 2, 2)}
 
 
 def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
@@ -289,7 +291,7 @@ def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
     for item in items:
         if not isinstance(item, LocatedList) or len(item) != 2:
             raise ModelError("a pair is wanted", item.where, found=describe(item), allowed="[time, value]")
-        points.append((expression(item[0]), expression(item[1])))
+        points.append((expression(item[0]), assignment(item[1])))
     return tuple(points)
 
 
@@ -310,8 +312,8 @@ class ScheduleForm(KeyedMapping):
 
     linear: tuple[tuple[Text, Text], ...] | None = key(_table("linear"), "points to be joined by lines", None)
     steps: tuple[tuple[Text, Text], ...] | None = key(_table("steps"), "values, each until the next time", None)
-    expression: Text | None = expression_key("of `t` and parameters", None, example="5 N*sin(2*pi*t/1 s)")
-    constant: Text | None = expression_key("the same at all times", None, example="3 N")
+    expression: Text | None = key(_ASSIGNMENT, "of `t` and parameters", None, example="5 N*sin(2*pi*t/1 s)")
+    constant: Text | None = key(_ASSIGNMENT, "the same at all times", None, example="3 N")
 
     @property
     def schedule(self) -> Schedule:
@@ -348,7 +350,7 @@ class InputForm(ScheduleForm):
     example: ClassVar[str] = "push: {unit: N, steps: [[0 s, 0 N], [1 s, 30 N]]}"
     first: ClassVar[tuple[str, ...]] = ("unit",)
 
-    unit: str = key(UNIT, "of its values", "")
+    unit: str = key(UNIT, "of its values, or `boolean`", "")
 
 
 def schedule(tree: Tree) -> Schedule:
@@ -369,7 +371,7 @@ def schedule(tree: Tree) -> Schedule:
                          allowed=" or ".join(SCHEDULE_KEYS),
                          remedy="write `{linear: [[0 s, 0 N], [1 s, 2 N]]}`")  # fmt: skip
     if not isinstance(tree, LocatedMapping):
-        return ConstantSchedule(value=expression(tree), where=tree.where)
+        return ConstantSchedule(value=assignment(tree), where=tree.where)
     return ScheduleForm.read(tree).schedule
 
 
@@ -465,13 +467,13 @@ def _event(tree: Tree) -> Event:
 
 
 SCHEDULE: Final = leaf(
-    schedule, {"anyOf": [VALUE, reference_to(ScheduleForm)]}, "value, or [schedule](#inputs-and-schedule)",
+    schedule, {"anyOf": [_OR_BOOLEAN, reference_to(ScheduleForm)]}, "value, or [schedule](#inputs-and-schedule)",
     mappings=(ScheduleForm,), example="3 N",
 )  # fmt: skip
 _LIST_OF_INPUTS: Final = {"type": "array", "items": NAME}
 _UNIT_OR_INPUT: Final = Kind(
-    _input, lambda: {"anyOf": [UNIT.schema(), reference_to(InputForm)]}, "unit, or [keys](#inputs-and-schedule),",
-    mappings=(InputForm,),
+    _input, lambda: {"anyOf": [UNIT.schema(), reference_to(InputForm)]},
+    "unit, `boolean`, or [keys](#inputs-and-schedule),", mappings=(InputForm,),
 )  # fmt: skip
 INPUTS: Final = or_list(section(_UNIT_OR_INPUT, "inputs", "inputs: {push: N}"), _listed_inputs, _LIST_OF_INPUTS)
 MEMORY: Final = section(
@@ -482,7 +484,6 @@ MEMORY: Final = section(
 
 _SOURCE: Final = leaf(_source, {"type": "string"}, 'name of a mode, or `"*"`', example="*")
 _EVENT: Final = leaf(_event, {"type": "string"}, "contact and event", holds="event", example="stop closes")
-_ASSIGNMENT: Final = leaf(assignment, {"type": ["string", "number", "boolean"]}, "expression")
 
 
 def _assignments(value: Kind, what: str) -> Kind:

@@ -610,7 +610,8 @@ def uses_units(mechanism: Mechanism) -> bool:
     ExpressionError
         At the first text with an invalid expression or unit.
     """
-    units = [c.unit for c in mechanism.coordinates.values()] + [i.unit for i in mechanism.inputs.values()]
+    units = [c.unit for c in mechanism.coordinates.values()]
+    units += [item.unit for item in mechanism.inputs.values() if not item.is_boolean]
     units += [item.unit for controller in mechanism.controllers.values() for item in controller.quantities]
     found = False
     for unit in filter(None, units):
@@ -658,8 +659,8 @@ class Scopes:
 
     ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes, ``pos``.
     ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory, of controllers
-    too.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and ``pos``: frames
-    never depend on points. ``gap``: as ``configuration``, with memory set by transitions.
+    too, and boolean inputs.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes
+    and ``pos``: frames never depend on points. ``gap``: as ``configuration``, with memory set by transitions.
     """
 
     constant: Scope
@@ -690,7 +691,8 @@ def scopes_of(
     rotating = frames | {name for name, body in mechanism.bodies.items() if body.frame is not None}
     schedule = _extend(constant, "a schedule", {"t": dimension(s=1)})
     axes = replace(constant, label="a constant vector", frames=frames)
-    angle = _extend(schedule, "an angle", {**inputs, **coordinates})
+    numbers = {name: unit for name, unit in inputs.items() if not mechanism.inputs[name].is_boolean}
+    angle = _extend(schedule, "an angle", {**numbers, **coordinates})
     configuration = replace(
         angle,
         label="an expression of the configuration",
@@ -712,7 +714,10 @@ def scopes_of(
 def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimension]) -> Scopes:
     """Return the scopes with the speeds, and then the memory, added to the scopes that may use them."""
     state = _extend(scopes.definition, "an expression of the motion", speeds)
-    logic = _with_memory(state, "an expression of the state", mechanism)
+    logic = _with_conditions(
+        _with_memory(state, "an expression of the state", mechanism),
+        [name for name, item in mechanism.inputs.items() if item.is_boolean],
+    )
     gap = _with_memory(scopes.configuration, "a gap", mechanism)
     return replace(scopes, gap=gap, state=state, logic=logic)
 
@@ -720,10 +725,13 @@ def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimen
 def _with_memory(scope: Scope, label: str, mechanism: Mechanism) -> Scope:
     """Return a scope with visible memory: integers as scalars, booleans as conditions."""
     extended = _extend(scope, label, dict.fromkeys(mechanism.memory, DIMENSIONLESS))
-    booleans = {
-        name: DimensionedValue("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean
-    }
-    return replace(extended, scalars=MappingProxyType({**extended.scalars, **booleans}))
+    return _with_conditions(extended, [name for name, item in mechanism.memory.items() if item.is_boolean])
+
+
+def _with_conditions(scope: Scope, names: Iterable[str]) -> Scope:
+    """Return a scope in which these names are conditions."""
+    conditions = {str(name): DimensionedValue("condition", None) for name in names}
+    return replace(scope, scalars=MappingProxyType({**scope.scalars, **conditions}))
 
 
 def with_scalar(scope: Scope, name: str) -> Scope:

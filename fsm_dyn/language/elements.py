@@ -6,7 +6,7 @@ import re
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location
 from fsm_dyn.language.expression_tree import Text
@@ -527,6 +527,8 @@ class AccelerationConstraint(VelocityConstraint):
 
 # -- Inputs and their schedules ------------------------------------------------------------------------------
 
+BOOLEAN: Final = "boolean"  # in place of the unit of an input
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule(ABC):
@@ -607,12 +609,17 @@ class ConstantSchedule(ExpressionSchedule):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A quantity given from outside, with its unit text and its schedule (default: constant 0)."""
+    """A quantity given from outside, with its unit text and its schedule (default: constant 0, false)."""
 
     name: str
     unit: str = ""
     schedule: Schedule | None = None
     where: Location = NOWHERE
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether it is true or false, 1 or 0 as an argument of kernels, and changes in steps alone."""
+        return self.unit == BOOLEAN
 
 
 # -- Ports coupled to a device: their axes, and the names of the parts of each coupler -----------------------

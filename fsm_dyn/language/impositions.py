@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self, TypeVar
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
 from fsm_dyn.language.contacts import LawContact
 from fsm_dyn.language.dimensions import uses_units
-from fsm_dyn.language.elements import EulerFrame, ExpressionSchedule, Input, RotatedFrame, Schedule
+from fsm_dyn.language.elements import BOOLEAN, EulerFrame, ExpressionSchedule, Input, RotatedFrame, Schedule
 from fsm_dyn.language.expression_tree import MadeText, Text
 from fsm_dyn.language.form import pair_of_names
 from fsm_dyn.language.keyed import NamedEntry, exactly_one, only_with
@@ -35,7 +35,7 @@ _SEGMENTS: Final = leaf(pair_of_names, list_of(NAME, 2, 2), "two bodies, or a bo
 
 @dataclass(frozen=True, kw_only=True)
 class Imposition(NamedEntry):
-    """A constraint that holds while the input of its name is above 0.5."""
+    """A constraint that holds while the boolean input of its name is true."""
 
     what: ClassVar[str] = "a constraint to impose"
     example: ClassVar[str] = "catch: {pin: [P, ground], holds_to: 20 N}"
@@ -88,8 +88,9 @@ class Imposition(NamedEntry):
         """The schedule of its input by its times; None without times."""
         if self.at is None and self.until is None:
             return None
-        text = "1" if self.until is None else f"where(t < ({self.until.text}), 1, 0)"
-        text = text if self.at is None else f"where(t < ({self.at.text}), 0, {text})"
+        begins = "" if self.at is None else f"t >= ({self.at.text})"
+        ends = "" if self.until is None else f"t < ({self.until.text})"
+        text = " and ".join(filter(None, (begins, ends)))
         return ExpressionSchedule(value=Text(text, self.where), where=self.where)
 
     @property
@@ -232,11 +233,11 @@ class ImpositionWriter:
             self.lock(name, suffix, Text(text, where), limit, suffix in made.rates)
         if made.refused_if:
             self.transition(
-                f"{name}_refused", where, f"{name} > 0.5 and not {on} and {made.refused_if}", stop=True,
+                f"{name}_refused", where, f"{name} and not {on} and {made.refused_if}", stop=True,
                 because=f"{name} cannot be imposed: {' and '.join(entry.between)} are too far apart",
             )  # fmt: skip
         self.transition(
-            f"{name}_placed", where, f"{name} > 0.5", set={on: "true", **made.memory},
+            f"{name}_placed", where, name, set={on: "true", **made.memory},
             because=f"{name} takes its references",
         )  # fmt: skip
         self._switch(name, where, on, [*made.rows, *made.rates], f"{name} is imposed: {entry.sentence}")
@@ -434,7 +435,7 @@ class ImpositionWriter:
             f"{name}_imposed", where, when, switches=dict.fromkeys(own, "engaged"), because=because
         )  # fmt: skip
         self.transition(
-            f"{name}_released", where, f"{name} - 0.5", set={when: "false"}, crossing="falling",
+            f"{name}_released", where, f"where({name}, 1, 0) - 0.5", set={when: "false"}, crossing="falling",
             switches=dict.fromkeys(own, "released"), because=f"{name} is released",
         )  # fmt: skip
 
@@ -452,8 +453,8 @@ class ImpositionWriter:
 
 
 def imposed_inputs(entries: Mapping[str, Imposition]) -> dict[str, Input]:
-    """Return the inputs of constraints to impose: each holds while its input is above 0.5."""
-    return {name: Input(name, "1", entry.schedule, entry.where) for name, entry in entries.items()}
+    """Return the inputs of constraints to impose: each holds while its input is true."""
+    return {name: Input(name, BOOLEAN, entry.schedule, entry.where) for name, entry in entries.items()}
 
 
 def with_imposed(mechanism: Mechanism, entries: Mapping[str, Imposition]) -> Mechanism:

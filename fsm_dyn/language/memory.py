@@ -9,11 +9,12 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.elements import Input
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Boolean, Compare, Name, Node, Text, Unary, free_names
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.interfaces import Controller
-from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.model import DiscreteVariable, Mechanism
 from fsm_dyn.programs.layout import Layout
 
 # -- Sampled controllers as memory ---------------------------------------------------------------------------
@@ -181,7 +182,8 @@ _NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=":
 
 def is_condition(tree: Node, mechanism: Mechanism) -> bool:
     """Whether an expression is true or false, and no number."""
-    boolean = isinstance(tree, Name) and tree.id in mechanism.memory and mechanism.memory[tree.id].is_boolean
+    named: dict[str, DiscreteVariable | Input] = {**mechanism.inputs, **mechanism.memory}
+    boolean = isinstance(tree, Name) and tree.id in named and named[tree.id].is_boolean
     return boolean or isinstance(tree, (Compare, Boolean)) or (isinstance(tree, Unary) and tree.op == "not")
 
 
@@ -206,8 +208,10 @@ def parts_of(condition: Node) -> list[Node]:
 
 
 def is_steady(tree: Node, mechanism: Mechanism) -> bool:
-    """Whether an expression depends on memory and parameters alone, and so changes in jumps."""
-    return free_names(tree) <= {*mechanism.memory, *mechanism.parameters, *memory_of_controllers(mechanism)}
+    """Whether an expression depends on memory, boolean inputs and parameters alone, and so changes in jumps."""
+    switched = [name for name, item in mechanism.inputs.items() if item.is_boolean]
+    held = {*mechanism.memory, *mechanism.parameters, *memory_of_controllers(mechanism), *switched}
+    return free_names(tree) <= held
 
 
 def with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechanism:

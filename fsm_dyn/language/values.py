@@ -17,6 +17,7 @@ from fsm_dyn.language.dimensions import (
     QuantityAlgebra,
     Scope,
     declarations,
+    expression_type,
     misplaced_angle,
     texts_of,
 )
@@ -127,6 +128,15 @@ class ArgumentUnits:
             self._dimensions = {**found.coordinates, **found.inputs, **found.speeds}
         if name in self._dimensions:
             check_unit(text, self._dimensions[name], self._scope(over_time), what)
+
+    def check_condition(self, text: str, what: str) -> None:
+        """Refuse a text other than a condition of parameters and the time."""
+        scope = parameter_scope(self._mechanism, declarations(self._mechanism), self._mechanism.uses_units)
+        time = DimensionedValue("scalar", TIME if scope.units else None)
+        try:
+            expression_type(Text(text), replace(scope, scalars={**scope.scalars, "t": time}), what, kind="condition")
+        except ModelError as error:
+            raise InputError(error.message, found=text, allowed=error.allowed, remedy=error.remedy) from None
 
     def check_time(self, text: str, what: str) -> None:
         """Refuse a text other than a time."""
@@ -327,7 +337,7 @@ def units(mechanism: Mechanism) -> dict[str, str]:
         return {}
     found: dict[str, Dimension] = check_expressions(mechanism, declarations(mechanism), True)
     written = {c.name: c.unit for c in (*mechanism.coordinates.values(),) if c.unit}
-    written |= {i.name: i.unit for i in mechanism.inputs.values() if i.unit}
+    written |= {i.name: i.unit for i in mechanism.inputs.values() if i.unit and not i.is_boolean}
     found_units = {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
     for names in listed_outputs(mechanism.pins):
         quantity = names[1].rsplit(".", 1)[1]

@@ -181,6 +181,8 @@ class RunController:
                 raise InputError(f"no input '{name}' to set", allowed=", ".join(n for n in names if n not in held))
             if not math.isfinite(value):
                 raise InputError(f"input '{name}' wants a finite number", found=repr(value))
+            if self.stepper.graph.automaton.mechanism.inputs[name].is_boolean and value not in (0.0, 1.0):
+                raise InputError(f"input '{name}' is boolean", found=repr(value), allowed="true, false, 1, 0")
         for name, value in values.items():
             self.stepper.tick_data.targets[names.index(name)] = value
 

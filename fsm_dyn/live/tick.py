@@ -68,6 +68,7 @@ def new_tick(
     """Return the data of a tick, with the indices of the ports' inputs and rows, and their bundle."""
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
+    switches = [k for k, name in enumerate(layout.w) if automaton.mechanism.inputs[name].is_boolean]
     lengths = [
         TickNumbers.COUNT,
         TickCounts.COUNT,
@@ -76,6 +77,7 @@ def new_tick(
         n_s,
         *2 * [2 * n_s],
         *2 * [n_s],
+        len(switches),
     ]
     lengths += [
         *2 * [2 * n_device],
@@ -91,6 +93,7 @@ def new_tick(
     lengths += [2 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
+    tick.switches[:] = switches
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
     tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
     tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]

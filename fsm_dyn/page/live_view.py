@@ -103,7 +103,12 @@ class RunParameters:
         held = {name for port in coupled_ports(self._mechanism) for name in port.inputs}
         held |= set(hand_inputs(self._mechanism))
         return [
-            {"name": name, "unit": item.unit or "", "size": self._size(name)}
+            {
+                "name": name,
+                "unit": "" if item.is_boolean else item.unit or "",
+                "size": self._size(name),
+                "boolean": item.is_boolean,
+            }
             for name, item in self._mechanism.inputs.items()
             if name not in held and (item.schedule is None or not self._scheduled)
         ]

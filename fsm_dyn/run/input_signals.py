@@ -134,6 +134,20 @@ def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
     return replace(_with_past(pieces, values[0]), decides=False)
 
 
+def held(points: ArrayLike) -> PiecewiseCubic:
+    """Return a boolean input known at the ends of ticks, each value from the end of the tick before.
+
+    Parameters
+    ----------
+    points : array-like, shape (k, 2)
+        Rows of time (s) and value.
+    """
+    times, values = _checked_points(points, "sampled")
+    changes = 1 + np.flatnonzero(np.diff(values) != 0.0)
+    rows = [(times[0], values[0]), *((times[k - 1], values[k]) for k in changes)]
+    return steps(rows)
+
+
 def steps(points: ArrayLike) -> PiecewiseCubic:
     """Return an input jumping to a value at each time; the first value also holds before."""
     times, values = _checked_points(points, "steps")

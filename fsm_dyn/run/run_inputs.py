@@ -30,6 +30,7 @@ from fsm_dyn.run.time_switches import SwitchWindows, choices
 
 SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
 _TABLES: Final = {"linear": signals.linear, "steps": signals.steps}
+_TRUTH: Final = "true, false, a condition of t such as `t > 0.1 s`, {'steps': [[time, true or false], ...]}"
 JUMP = 1e-9  # a smaller change at a breakpoint counts as continuous
 
 InputValue: TypeAlias = (
@@ -83,13 +84,16 @@ def resolve_inputs(
     pieces: dict[str, PiecewiseCubic] = {}
     kernels: list[KernelSource] = []
     for name in names:
-        if name in given:
+        if name in given and automaton.mechanism.inputs[name].is_boolean:
+            source = _from_boolean(name, given[name], context)
+        elif name in given:
             source = _from_value(name, given[name], context)
         else:
             schedule = automaton.mechanism.inputs[name].schedule
             source = signals.constant(0.0) if schedule is None else _from_schedule(name, schedule, context)
         if isinstance(source, PiecewiseCubic):
             _check_continuity(automaton, name, source)
+            _check_truth(automaton, name, source)
             pieces[name] = source
         else:
             kernels.append(source)
@@ -147,6 +151,17 @@ def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -
             )
 
 
+def _check_truth(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:
+    """Refuse values of a boolean input that are neither 0 nor 1."""
+    if not automaton.mechanism.inputs[name].is_boolean:
+        return
+    values = source.coefficients[:, 0]
+    wrong = values[(values != 0.0) & (values != 1.0)]
+    if len(wrong) or source.coefficients[:, 1:].any():
+        found = f"{wrong[0]:g}" if len(wrong) else "a ramp"
+        raise InputError(f"input '{name}' is boolean", found=found, allowed=_TRUTH)
+
+
 def scenario_schedules(automaton: Automaton, scenario: str) -> Mapping[str, Schedule]:
     """Return the schedules of one of the model's ``scenarios``.
 
@@ -178,6 +193,8 @@ def input_in_effect(
     named = scenario_schedules(automaton, scenario) if scenario is not None else {}
     declared = automaton.mechanism.inputs.get(name)
     found = given.get(name, named.get(name, declared.schedule if declared is not None else None))
+    if declared is not None and declared.is_boolean:
+        raise InputError(f"input '{name}' is boolean, and so has no amplitude", remedy=f"vary `input.{name}` instead")
     if found is None:
         raise InputError(
             f"input '{name}' has no schedule, and so no amplitude",
@@ -265,6 +282,24 @@ def _table_signal(kind: str, rows: tuple[tuple[float, ...], ...]) -> PiecewiseCu
     return _TABLES[kind](rows)
 
 
+def _from_boolean(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:
+    """Return a boolean input from true, false, 1, 0, a condition of ``t``, a table of these, or rows of ticks."""
+    if isinstance(value, Schedule):
+        return _from_schedule(name, value, context)
+    kind, content = next(iter(value.items())) if isinstance(value, Mapping) and len(value) == 1 else ("", value)
+    if kind == "sampled":
+        return signals.held(np.asarray(content, dtype=np.float64))
+    if kind in ("", "steps") and isinstance(content, (Sequence, np.ndarray)) and not isinstance(content, str):
+        return signals.steps(_table(name, content, context))
+    if kind in ("", "expression", "constant") and isinstance(content, (float, int, np.number, np.bool_)):
+        return signals.constant(float(content))
+    if kind not in ("", "expression", "constant") or not isinstance(content, str):
+        raise InputError(f"input '{name}' is boolean", found=str(value)[:60], allowed=_TRUTH)
+    if content not in ("0", "1"):
+        context.units.check_condition(content, f"input '{name}'")
+    return _from_text(name, Text(content), context)
+
+
 def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:
     if isinstance(value, str):
         return _from_argument(name, value, context)
@@ -296,7 +331,7 @@ def _table(name: str, rows: Sequence[Any], context: _Context) -> list[tuple[floa
         time, value = row
         if isinstance(time, str):
             context.units.check_time(time, f"a time of input '{name}'")
-        if isinstance(value, str):
+        if isinstance(value, str) and not context.automaton.mechanism.inputs[name].is_boolean:
             context.units.check(name, value, f"input '{name}'")
         found.append((_number(time, context), _number(value, context)))
     return found

@@ -691,6 +691,14 @@ class Notes:
     COUNT: Final = 7
 
 
+class InputMotion(IntEnum):
+    """How an input may change."""
+
+    JUMPS = 0
+    RUNS = 1  # it drives a constraint on coordinates, so it must not jump
+    SWITCHES = 2  # it is boolean, 0 or 1, so it must not run
+
+
 class Far:
     """Bound for the guards left out of steps."""
 

@@ -148,7 +148,7 @@ FSM_API double fsm_next_jump(const struct fsm_run *run)
 }
 
 /* Make the contact states be decided again, for `reason` and without a guard that fired. */
-static void decide_again(struct fsm_counters *counters, enum fsm_reason reason)
+FSM_LOCAL void fsm_decide_again(struct fsm_counters *counters, enum fsm_reason reason)
 {
     counters->phase = FSM_PHASE_RESOLVING;
     counters->reason = reason;
@@ -230,7 +230,7 @@ FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run)
         return FSM_CHATTERING;
     }
     if (decides || samples) {
-        decide_again(counters, decides ? FSM_REASON_INPUT_JUMP : FSM_REASON_SAMPLE);
+        fsm_decide_again(counters, decides ? FSM_REASON_INPUT_JUMP : FSM_REASON_SAMPLE);
     } else if (enters && !fsm_evaluate_here(run)) {
         return FSM_NON_FINITE;
     }

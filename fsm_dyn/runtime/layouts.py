@@ -286,6 +286,7 @@ class Tick(NamedTuple):
     motion_next: Floats
     target_rate: Floats  # (n_s,): rate of the target value.
     bandwidth: Floats  # (n_s,): of the filter of each, rad per tick.
+    switches: Integers  # (n_b,): boolean inputs: they change with the begin of a tick.
     device: Floats  # (2 n_d,): position and velocity read from the device, else those of the last accepted sample.
     taken: Floats  # (2 n_d,): position and velocity of the last accepted sample.
     source: Integers  # (n_a,): the device axis behind each axis of all ports, -1 for none.

@@ -220,6 +220,13 @@ struct fsm_notes {
     int64_t target;             // mode found, still without a chart
 };
 
+/* How an input may change. */
+enum fsm_input_motion {
+    FSM_INPUT_JUMPS = 0,
+    FSM_INPUT_RUNS = 1,     // it drives a constraint on coordinates, so it must not jump
+    FSM_INPUT_SWITCHES = 2, // it is boolean, 0 or 1, so it must not run
+};
+
 /* Inputs as the compiled loop reads them. */
 struct fsm_input_tables {
     struct fsm_input_counts *counts;

@@ -18,6 +18,7 @@ FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *inputs, double t,
                                 fsm_vector c);
 FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int64_t segment);
 FSM_LOCAL int64_t fsm_enter_segment(const struct fsm_input_tables *inputs, int64_t segment, double *time);
+FSM_LOCAL void fsm_decide_again(struct fsm_counters *counters, enum fsm_reason reason);
 FSM_LOCAL enum fsm_status fsm_sample(const struct fsm_tables *tables, struct fsm_work *work, double slack, double *time,
                                      fsm_vector x, fsm_vector c);
 FSM_LOCAL enum fsm_status fsm_sample_here(const struct fsm_run *run);

@@ -287,6 +287,8 @@ struct fsm_tick {
     fsm_vector target_rate;
     // (n_s,): of the filter of each, rad per tick.
     fsm_vector bandwidth;
+    // (n_b,): boolean inputs: they change with the begin of a tick.
+    fsm_indices switches;
     // (2 n_d,): position and velocity read from the device, else those of the last accepted sample.
     fsm_vector device;
     // (2 n_d,): position and velocity of the last accepted sample.

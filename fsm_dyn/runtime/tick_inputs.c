@@ -181,10 +181,37 @@ FSM_LOCAL void fsm_write_pieces(const struct fsm_tick *tick, double begin, doubl
         AT3(inputs->pieces, 0, i, 2) = 0.5 * tick->motion.at[n + k];
         AT3(inputs->pieces, 0, i, 3) = (tick->motion_next.at[n + k] - tick->motion.at[n + k]) / (6.0 * h);
     }
+    for (int64_t k = 0; k < tick->switches.n; k++) {
+        int64_t i = tick->switches.at[k];
+        AT3(inputs->pieces, 0, i, 0) = tick->next.at[i];
+        AT3(inputs->pieces, 0, i, 1) = 0.0;
+    }
 }
 
-/* Set the targets of inputs that no device gives to their schedule at `end`, the end of the tick (s). */
-FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double end)
+/* Whether a boolean input changes with the begin of the tick. */
+FSM_LOCAL bool fsm_tick_switches(const struct fsm_tick *tick)
+{
+    bool changes = false;
+    for (int64_t k = 0; k < tick->switches.n; k++) {
+        int64_t i = tick->switches.at[k];
+        changes = changes || tick->next.at[i] != tick->now.at[i];
+    }
+    return changes;
+}
+
+/* Write the inputs of the schedule at `time` (s), later than the last one asked for, into the context of the tick. */
+static void read_schedule(struct fsm_tick *tick, double time)
+{
+    const struct fsm_input_tables *schedule = tick->places->schedule;
+    while (fsm_next_breakpoint(schedule, tick->counts->segment) <= time) {
+        tick->counts->segment = schedule->next_hard.at[tick->counts->segment];
+    }
+    fsm_write_inputs(schedule, time, tick->counts->segment, tick->places->run.state->x, tick->context);
+}
+
+/* Set the targets of inputs that no device gives to their schedule at `end`, the end of the tick (s), of boolean ones at its
+   `begin`. */
+FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double begin, double end)
 {
     const struct fsm_input_tables *schedule = tick->places->schedule;
     const struct fsm_state *state = tick->places->run.state;
@@ -195,12 +222,19 @@ FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double end)
     for (int64_t i = 0; i < at; i++) {
         tick->context.at[i] = state->c.at[i];
     }
-    while (fsm_next_breakpoint(schedule, tick->counts->segment) <= end) {
-        tick->counts->segment = schedule->next_hard.at[tick->counts->segment];
+    fsm_vector booleans = fsm_vector_first(tick->next, tick->switches.n); // written again behind this
+    if (booleans.n > 0) {
+        read_schedule(tick, begin);
     }
-    fsm_write_inputs(schedule, end, tick->counts->segment, state->x, tick->context);
+    for (int64_t k = 0; k < booleans.n; k++) {
+        booleans.at[k] = tick->context.at[at + tick->switches.at[k]];
+    }
+    read_schedule(tick, end);
     for (int64_t i = 0; i < n_w; i++) {
         tick->targets.at[i] = tick->context.at[at + i];
+    }
+    for (int64_t k = 0; k < booleans.n; k++) {
+        tick->targets.at[tick->switches.at[k]] = booleans.at[k];
     }
     for (int64_t k = 0; k < tick->smooth.n; k++) {
         tick->target_rate.at[k] = tick->context.at[at + n_w + tick->smooth.at[k]];

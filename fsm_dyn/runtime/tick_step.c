@@ -363,7 +363,7 @@ static bool begin_tick(struct fsm_tick *tick)
     double end = state->clock->begin + (double)tick->counts->steps * run->options->numbers->fixed_step;
     run->options->numbers->until = end;
     if (tick->counts->inputs_set == 0) {
-        fsm_follow_schedule(tick, end);
+        fsm_follow_schedule(tick, begin, end);
         fsm_next_inputs(tick, end - begin);
     }
     fsm_write_pieces(tick, begin, end);
@@ -371,6 +371,9 @@ static bool begin_tick(struct fsm_tick *tick)
         return true;
     }
     fsm_write_inputs(run->inputs, begin, 0, state->x, state->c);
+    if (fsm_tick_switches(tick) && state->counters->phase == FSM_PHASE_STEPPING) {
+        fsm_decide_again(state->counters, FSM_REASON_INPUT_JUMP);
+    }
     return state->counters->phase != FSM_PHASE_STEPPING || fsm_evaluate_here(run);
 }
 

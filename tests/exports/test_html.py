@@ -46,7 +46,7 @@ def bits(numbers):
     return np.asarray(numbers, "<f8").tobytes().hex()
 
 
-def in_node(run, further=(), calls=()):
+def in_node(run, further=(), calls=(), script=RUN):
     """Run an exported model in Node; `calls`: number of the further program, results, state."""
     if not shutil.which("node"):
         pytest.skip("no node")
@@ -57,8 +57,9 @@ def in_node(run, further=(), calls=()):
         "model": base64.b64encode(model.module).decode(),
         "calls": [[model.extra[k], count, x] for k, count, x in calls],
     }
-    script = bundled("machine") + RUN
-    done = subprocess.run(["node", "-e", script], input=json.dumps(data), capture_output=True, text=True)
+    done = subprocess.run(
+        ["node", "-e", bundled("machine") + script], input=json.dumps(data), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

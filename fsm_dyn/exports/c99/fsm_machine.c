@@ -461,9 +461,13 @@ FSM_API enum fsm_status fsm_machine_advance_to_event(struct fsm_machine *m, doub
     return run_machine(m, until, true);
 }
 
-FSM_API bool fsm_machine_set_input(struct fsm_machine *m, int64_t input, double value)
+/* Set where an input runs to in the next call; false, and nothing is changed, where it cannot have this value. */
+static bool set_goal(struct fsm_machine *m, int64_t input, double value)
 {
     if (input < 0 || input >= m->tables.sizes->n_w || !fsm_is_finite(value)) {
+        return false;
+    }
+    if (m->model->input_moves[input] == FSM_INPUT_SWITCHES && value != 0.0 && value != 1.0) {
         return false;
     }
     const double *now = m->state.c.at + m->tables.sizes->n_p;
@@ -475,13 +479,20 @@ FSM_API bool fsm_machine_set_input(struct fsm_machine *m, int64_t input, double 
     return true;
 }
 
+FSM_API bool fsm_machine_set_input(struct fsm_machine *m, int64_t input, double value)
+{
+    bool known = input >= 0 && input < m->tables.sizes->n_w;
+    bool switches = known && m->model->input_moves[input] == FSM_INPUT_SWITCHES;
+    return switches ? fsm_machine_hold_input(m, input, value) : set_goal(m, input, value);
+}
+
 FSM_API bool fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double value)
 {
-    if (!fsm_machine_set_input(m, input, value)) {
+    if (!set_goal(m, input, value)) {
         return false;
     }
     double *now = m->state.c.at + m->tables.sizes->n_p + input;
-    if (m->model->input_moves[input] == 0 && *now != value) {
+    if (m->model->input_moves[input] != FSM_INPUT_RUNS && *now != value) {
         *now = value;
         m->jumped = true;
     }

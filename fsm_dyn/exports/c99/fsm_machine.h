@@ -36,7 +36,7 @@ struct fsm_model {
     int64_t mode;
     const double *atol;
     double rtol, step, until;  // step (s): of a method with fixed steps; until (s): end of the model's own schedule
-    const int8_t *input_moves; // 1: drives a constraint on coordinates, so that it must not jump
+    const int8_t *input_moves; // an enum fsm_input_motion for each input
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
     const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
@@ -111,8 +111,9 @@ FSM_API void fsm_machine_save(const struct fsm_machine *machine, void *bytes);
 FSM_API bool fsm_machine_restore(struct fsm_machine *machine, const void *bytes);
 
 /* Let an input run linearly from its present value to this one in the next call of fsm_machine_advance, and stay there.
-   The first call takes all inputs out of the model's schedule, at their present values.  False, and nothing is changed, if
-   there is no such input or the value is not a number or infinite. */
+   The first call takes all inputs out of the model's schedule, at their present values.  A boolean input has its value,
+   0 or 1, from now on, as by fsm_machine_hold_input.  False, and nothing is changed, if there is no such input or the value
+   is not a number or infinite, or none of a boolean. */
 FSM_API bool fsm_machine_set_input(struct fsm_machine *machine, int64_t input, double value);
 
 /* Let an input have this value from now on; contact states are decided again.  An input that drives a constraint on

@@ -179,6 +179,28 @@ FMU_API fmi2Status fmi2GetInteger(fmi2Component instance, REFERENCES, fmi2Intege
     return status_of(good);
 }
 
+FMU_API fmi2Status fmi2GetBoolean(fmi2Component instance, REFERENCES, fmi2Boolean values[])
+{
+    bool good = fmu_allows(instance, FMU_READABLE, "fmi2GetBoolean");
+    good = good && (n == 0 || (references != NULL && values != NULL));
+    for (size_t i = 0; good && i < n; i++) {
+        bool value = false;
+        good = fmu_get_boolean(instance, (int64_t)references[i], &value);
+        values[i] = value;
+    }
+    return status_of(good);
+}
+
+FMU_API fmi2Status fmi2SetBoolean(fmi2Component instance, REFERENCES, const fmi2Boolean values[])
+{
+    bool good = fmu_allows(instance, FMU_WRITABLE, "fmi2SetBoolean");
+    good = good && (n == 0 || (references != NULL && values != NULL));
+    for (size_t i = 0; good && i < n; i++) {
+        good = fmu_set_boolean(instance, (int64_t)references[i], values[i] != 0);
+    }
+    return status_of(good);
+}
+
 /* Variables that the unit has none of, or none that can be set. */
 #define NO_VALUES(name, type)                                                                                          \
     FMU_API fmi2Status name(fmi2Component instance, REFERENCES, type values[])                                         \
@@ -196,8 +218,6 @@ static fmi2Status refuse(fmi2Component instance, const char *function)
 }
 
 NO_VALUES(fmi2SetInteger, const fmi2Integer)
-NO_VALUES(fmi2GetBoolean, fmi2Boolean)
-NO_VALUES(fmi2SetBoolean, const fmi2Boolean)
 NO_VALUES(fmi2GetString, fmi2String)
 NO_VALUES(fmi2SetString, const fmi2String)
 
@@ -321,7 +341,9 @@ FMU_API fmi2Status fmi2CancelStep(fmi2Component instance)
 static bool set_rate(struct fmu *fmu, int64_t reference, double rate)
 {
     struct fmu_places at = fmu_places();
-    if (reference < at.inputs || reference >= at.outputs || !(fabs(rate) <= DBL_MAX)) {
+    bool is_input = reference >= at.inputs && reference < at.outputs;
+    if (!is_input || !(fabs(rate) <= DBL_MAX) ||
+        fsm_fmu_model->input_moves[reference - at.inputs] == FSM_INPUT_SWITCHES) {
         fmu_error(fmu, "the variable with value reference %ld cannot have the rate %g", (long)reference, rate);
         return false;
     }

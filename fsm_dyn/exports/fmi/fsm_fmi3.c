@@ -220,6 +220,26 @@ FMU_API fmi3Status fmi3GetInt64(fmi3Instance instance, REFERENCES, int64_t value
     return status_of(good);
 }
 
+FMU_API fmi3Status fmi3GetBoolean(fmi3Instance instance, REFERENCES, fmi3Boolean values[], size_t n_values)
+{
+    bool good = fmu_allows(instance, FMU_READABLE, "fmi3GetBoolean") && n == n_values;
+    good = good && (n == 0 || (references != NULL && values != NULL));
+    for (size_t i = 0; good && i < n; i++) {
+        good = fmu_get_boolean(instance, (int64_t)references[i], &values[i]);
+    }
+    return status_of(good);
+}
+
+FMU_API fmi3Status fmi3SetBoolean(fmi3Instance instance, REFERENCES, const fmi3Boolean values[], size_t n_values)
+{
+    bool good = fmu_allows(instance, FMU_WRITABLE, "fmi3SetBoolean") && n == n_values;
+    good = good && (n == 0 || (references != NULL && values != NULL));
+    for (size_t i = 0; good && i < n; i++) {
+        good = fmu_set_boolean(instance, (int64_t)references[i], values[i]);
+    }
+    return status_of(good);
+}
+
 FMU_API fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[],
                                                 size_t n_unknowns, const fmi3ValueReference knowns[], size_t n_knowns,
                                                 const double seed[], size_t n_seed, double sensitivity[],

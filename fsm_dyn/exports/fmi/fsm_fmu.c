@@ -198,10 +198,23 @@ FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *valu
     return true;
 }
 
+/* Whether a value reference is that of a boolean input. */
+static bool switches(int64_t reference)
+{
+    struct fmu_places at = fmu_places();
+    bool is_input = reference >= at.inputs && reference < at.outputs;
+    return is_input && fsm_fmu_model->input_moves[reference - at.inputs] == FSM_INPUT_SWITCHES;
+}
+
+FSM_LOCAL bool fmu_is_boolean(int64_t reference)
+{
+    return switches(reference) && !fsm_fmu_reals;
+}
+
 static bool get_real(struct fmu *fmu, int64_t reference, double *value)
 {
     struct fmu_places at = fmu_places();
-    bool is_real = (reference >= 0 && reference < at.mode) || (reference >= at.derivatives && reference < at.end);
+    bool is_real = (reference >= 0 && reference < at.mode && !fmu_is_boolean(reference)) || (reference >= at.derivatives && reference < at.end);
     bool is_computed = is_real && reference >= at.outputs && fmu->phase != FMU_INSTANTIATED;
     if (is_computed && !fmu_evaluate(fmu)) {
         return false;
@@ -299,10 +312,30 @@ static bool assemble(struct fmu *fmu)
     return true;
 }
 
+/* Set an input; a boolean one, as 0 or 1, in event mode. */
+static bool set_input(struct fmu *fmu, int64_t input, double value)
+{
+    const char *name = fsm_fmu_model->input_names[input];
+    fmu->rates[input] = 0.0;
+    if (fmu->phase != FMU_CONTINUOUS) {
+        bool good = fsm_machine_hold_input(fmu->machine, input, value);
+        if (!good) {
+            fmu_error(fmu, "the boolean input %s cannot be %g", name, value);
+        }
+        return good;
+    }
+    if (fsm_fmu_model->input_moves[input] == FSM_INPUT_SWITCHES) {
+        fmu_error(fmu, "the boolean input %s is set in event mode", name);
+        return false;
+    }
+    fsm_machine_follow_input(fmu->machine, input, value);
+    return true;
+}
+
 static bool set_real(struct fmu *fmu, int64_t reference, double value)
 {
     struct fmu_places at = fmu_places();
-    if (!(fabs(value) <= DBL_MAX)) {
+    if (!(fabs(value) <= DBL_MAX) || fmu_is_boolean(reference)) {
         fmu_error(fmu, "the variable with value reference %ld cannot be %g", (long)reference, value);
         return false;
     }
@@ -317,14 +350,7 @@ static bool set_real(struct fmu *fmu, int64_t reference, double value)
         fmu_error(fmu, "the variable with value reference %ld cannot be set", (long)reference);
         return false;
     }
-    int64_t input = reference - at.inputs;
-    fmu->rates[input] = 0.0;
-    if (fmu->phase == FMU_CONTINUOUS) {
-        fsm_machine_follow_input(fmu->machine, input, value);
-    } else {
-        fsm_machine_hold_input(fmu->machine, input, value);
-    }
-    return true;
+    return set_input(fmu, reference - at.inputs, value);
 }
 
 FSM_LOCAL bool fmu_get_reals(struct fmu *fmu, const uint32_t *references, size_t n, double *values,
@@ -352,3 +378,23 @@ FSM_LOCAL bool fmu_set_reals(struct fmu *fmu, const uint32_t *references, size_t
     return good && assemble(fmu);
 }
 
+
+FSM_LOCAL bool fmu_get_boolean(struct fmu *fmu, int64_t reference, bool *value)
+{
+    if (!fmu_is_boolean(reference)) {
+        fmu_error(fmu, "no boolean variable has the value reference %ld", (long)reference);
+        return false;
+    }
+    *value = fsm_machine_context(fmu->machine)[reference - fmu_places().parameters] != 0.0;
+    return true;
+}
+
+FSM_LOCAL bool fmu_set_boolean(struct fmu *fmu, int64_t reference, bool value)
+{
+    if (!fmu_is_boolean(reference)) {
+        fmu_error(fmu, "no boolean variable has the value reference %ld", (long)reference);
+        return false;
+    }
+    fmu->stale = true;
+    return set_input(fmu, reference - fmu_places().inputs, value ? 1.0 : 0.0);
+}

@@ -104,6 +104,9 @@ FSM_LOCAL bool fmu_get_reals(struct fmu *fmu, const uint32_t *references, size_t
 FSM_LOCAL bool fmu_set_reals(struct fmu *fmu, const uint32_t *references, size_t n, const double *values,
                              const char *function);
 FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *value);
+FSM_LOCAL bool fmu_is_boolean(int64_t reference);
+FSM_LOCAL bool fmu_get_boolean(struct fmu *fmu, int64_t reference, bool *value);
+FSM_LOCAL bool fmu_set_boolean(struct fmu *fmu, int64_t reference, bool value);
 FSM_LOCAL bool fmu_evaluate(struct fmu *fmu);
 FSM_LOCAL void fmu_indicators(const struct fmu *fmu, double *values);
 

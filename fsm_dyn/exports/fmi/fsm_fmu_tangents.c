@@ -19,7 +19,7 @@ static bool add_seed(struct fmu *fmu, double *x, uint32_t reference, double seed
     int64_t n = fmu_state_count(), known = (int64_t)reference;
     if (known >= at.states && known < at.mode) {
         x[n + known - at.states] += seed;
-    } else if (known >= at.inputs && known < at.outputs) {
+    } else if (known >= at.inputs && known < at.outputs && !fmu_is_boolean(known)) {
         x[2 * n + known - at.inputs] += seed;
     } else {
         fmu_error(fmu, "there are no derivatives by the variable with value reference %ld", (long)known);

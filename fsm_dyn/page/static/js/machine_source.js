@@ -109,10 +109,13 @@ export class MachineSource {
 
   // The inputs at the end of a tick: the schedule, what the panel sets, and the pointer, smoothed.
   lead(h) {
-    const { machine, inputs } = this, end = (this.tick + 1) * this.data.period;
+    const { machine, inputs } = this, { period, model } = this.data, end = (this.tick + 1) * period;
+    const switches = new Set(model.setup.drives.filter(({ boolean }) => boolean).map(({ index }) => index)); // with a tick's begin
     if (this.follows) {
       const own = new Set(this.hands.flatMap(({ handle }) => handle.axes.flatMap(({ device, rate, engagement }) => [device, rate, engagement])));
-      machine.scheduled(end).forEach((value, i) => own.has(i) || this.pressed?.index === i || (inputs[i] = value));
+      const led = (i) => own.has(i) || this.pressed?.index === i;
+      machine.scheduled(this.tick * period).forEach((value, i) => switches.has(i) && !led(i) && (inputs[i] = value));
+      machine.scheduled(end).forEach((value, i) => led(i) || switches.has(i) || (inputs[i] = value));
     }
     for (const hand of this.hands) this.follow(hand, h);
     machine.lead(inputs);

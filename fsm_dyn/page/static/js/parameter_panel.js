@@ -79,8 +79,12 @@ export class ParameterPanel {
     return row;
   }
 
-  // An input: has the given amount while a button is pressed, by pointer or key.
-  drive({ name, unit, size }) {
+  // An input: has the given amount while a button is pressed, by pointer or key; a boolean one is true while it is checked.
+  drive({ name, unit, size, boolean }) {
+    if (boolean) {
+      const check = el("input", { type: "checkbox", onchange: () => this.send({ do: "input", name, value: +check.checked }) });
+      return el("label", { class: "drive" }, el("span", { class: "what", text: name, title: name }), check);
+    }
     const amount = el("input", { type: "number", step: "any", value: Number(size.toPrecision(4)), "aria-label": `${name}, amount` });
     const button = (sign, text) => {
       const one = el("button", { class: "small press", text, "aria-label": `${name} ${text}`, title: "Active while pressed" });
