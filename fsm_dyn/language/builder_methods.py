@@ -180,7 +180,8 @@ class SectionMethods(WrittenModel):
 
     def body(
             self, name: str, /, *, frame: Value = None, center: Value = None, mass: Value = None,
-            inertia: Value = None, **others: Value,
+            inertia: Value = None, outline: Value = None, thickness: Value = None, density: Value = None,
+            **others: Value,
     ) -> Self:
         """Add a body.
 
@@ -193,11 +194,17 @@ class SectionMethods(WrittenModel):
         frame : Value, optional
             Frame that it turns with; without one it is a particle.
         center : Value, optional
-            Its mass centre (required).
+            Its mass centre, required without `outline`.
         mass : Value, optional
-            Its mass (required; 0 or more).
+            Its mass, required without `outline` (0 or more).
         inertia : Value, optional
             Of a body with a frame.
+        outline : Value, optional
+            Polygon or circle of a plate: mass, centre, inertia and frame are those of the plate.
+        thickness : Value, optional
+            Of the plate (more than 0).
+        density : Value, optional
+            Of the plate (more than 0).
         **others
             None: other keys are refused, with the place of the call.
 
@@ -207,7 +214,8 @@ class SectionMethods(WrittenModel):
             The model itself.
         """
         return self._add("bodies", name, None, given_keys({
-            "frame": frame, "center": center, "mass": mass, "inertia": inertia,
+            "frame": frame, "center": center, "mass": mass, "inertia": inertia, "outline": outline,
+            "thickness": thickness, "density": density,
         } | others))
 
     def joint(

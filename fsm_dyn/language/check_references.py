@@ -89,7 +89,7 @@ class References:
     def _reference(self, name: str, role: str) -> None:
         allowed: dict[str, Mapping[str, object] | list[str]] = {
             "a point": self.points, "a frame": self.frames, "a body": self.mechanism.bodies,
-            "a coordinate": list(self.mechanism.coordinates),
+            "a coordinate": list(self.mechanism.coordinates), "a shape": self.mechanism.shapes,
         }  # fmt: skip
         self._one_of(name, role, allowed[role])
 

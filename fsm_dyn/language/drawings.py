@@ -1,5 +1,7 @@
 """Outlines from drawings: the closed chain of a DXF layer or of an SVG element as a polygon, with its area moments.
 
+Closed chains within it are holes: they count for the moments alone.
+
 Readers of data alone: nothing is executed or loaded, sizes are bounded, and an unknown entity is refused by name.
 Sources: AutoCAD DXF Reference (group codes of ENTITIES); SVG 1.1, chapter 8 and appendix F.6 (arcs by their ends).
 """
@@ -23,8 +25,9 @@ from fsm_dyn.language.units import LENGTH, TABLE
 MAX_BYTES: Final = 20 * 2**20
 MOST_CORNERS: Final = 500
 MOST_PIECES: Final = 2000
+MOST_HOLES: Final = 50
 _DEPTH: Final = 9  # halvings of a part of a curve
-_PARTS: Final = 32  # of a curve between two places, for its moments
+_PARTS: Final = 8  # at least, of a curve between two places, for its moments
 
 Point = complex  # x + iy, in units of the drawing
 Curve = Callable[[float], Point]  # over 0 to 1
@@ -483,34 +486,60 @@ def _about_center(integrals: Sequence[float], origin: Point) -> Moments:
     return Moments(area, origin.real + x, origin.imag + y, xx - area * y * y, yy - area * x * x, xy - area * x * y)
 
 
-def _moments_within(chain: Sequence[Piece], scale: float) -> Moments:
-    """Return the moments within a chain of curves, extrapolated from chords of two lengths (error of second order)."""
+def _integrals_within(chain: Sequence[Piece], scale: float, origin: Point) -> list[float]:
+    """Return the integrals within a chain of curves, positive, extrapolated from chords of four lengths (Richardson).
+
+    The error of chords is even in their length: what is left is of the eighth order, rounding for arcs and splines.
+    """
     rows = []
-    for parts in (_PARTS, 2 * _PARTS):
-        corners = [scale * corner for piece in chain for corner in piece.divided(parts)]
-        rows.append(_integrals(corners, corners[0]))
-    return _about_center([(4.0 * fine - coarse) / 3.0 for coarse, fine in zip(*rows, strict=True)], corners[0])
+    for level in range(4):
+        corners = [scale * corner for piece in chain for corner in piece.divided(_PARTS << level)]
+        rows.append(_integrals(corners, origin))
+    for order in (4.0, 16.0, 64.0):
+        rows = [
+            [(order * fine - coarse) / (order - 1.0) for coarse, fine in zip(*pair, strict=True)]
+            for pair in itertools.pairwise(rows)
+        ]
+    return [math.copysign(1.0, rows[0][0]) * value for value in rows[0]]
 
 
-def closed_chain(pieces: Sequence[Piece], gap: float) -> list[Piece]:
-    """Return the pieces in the order of one closed outline, ends joined up to a gap; ValueError if they make none."""
-    if not pieces:
-        raise ValueError("nothing is drawn there")
-    rest = list(pieces)
-    found = [rest.pop(0)]
-    first, at = found[0].ends
-    while abs(at - first) > gap or not found:
-        near = min(rest, key=lambda piece: min(abs(end - at) for end in piece.ends), default=None)
-        if near is None or min(abs(end - at) for end in near.ends) > gap:
-            raise ValueError(f"the outline is open at ({at.real:.6g}, {at.imag:.6g})")
-        rest.remove(near)
-        if abs(near.ends[0] - at) > gap:
-            near = _reversed(near)
-        found.append(near)
-        at = near.ends[1]
-    if rest:
-        raise ValueError(f"there is more than one outline: {len(rest)} pieces are left over")
+def closed_chains(pieces: Sequence[Piece], gap: float) -> list[list[Piece]]:
+    """Return the pieces as closed chains, ends joined up to a gap; ValueError if they make none."""
+    rest, found = list(pieces), []
+    while rest:
+        chain = [rest.pop(0)]
+        first, at = chain[0].ends
+        while abs(at - first) > gap:
+            near = min(rest, key=lambda piece: min(abs(end - at) for end in piece.ends), default=None)
+            if near is None or min(abs(end - at) for end in near.ends) > gap:
+                raise ValueError(f"the outline is open at ({at.real:.6g}, {at.imag:.6g})")
+            rest.remove(near)
+            if abs(near.ends[0] - at) > gap:
+                near = _reversed(near)
+            chain.append(near)
+            at = near.ends[1]
+        found.append(chain)
     return found
+
+
+def _encloses(corners: Sequence[Point], point: Point) -> bool:
+    """Whether a point is in a polygon."""
+    inside = False
+    for a, b in zip(corners, (*corners[1:], corners[0]), strict=True):
+        if (a.imag > point.imag) != (b.imag > point.imag):
+            inside ^= point.real < a.real + (point.imag - a.imag) * (b.real - a.real) / (b.imag - a.imag)
+    return inside
+
+
+def _check_holes(chains: Sequence[Sequence[Point]]) -> None:
+    """Refuse chains that are no holes in the first one, each in no other; ValueError."""
+    for k, hole in enumerate(chains[1:], 1):
+        others = [chain for j, chain in enumerate(chains[1:], 1) if j != k]
+        lies_within = all(_encloses(chains[0], corner) for corner in hole)
+        crosses = any(_encloses(hole, corner) for chain in (chains[0], *others) for corner in chain)
+        if not lies_within or crosses or any(_encloses(chain, hole[0]) for chain in others):
+            at = hole[0]
+            raise ValueError(f"there is more than one outline: that at ({at.real:.6g}, {at.imag:.6g}) m is no hole")
 
 
 def _reversed(piece: Piece) -> Piece:
@@ -581,6 +610,8 @@ def _outline(pieces: Sequence[Piece], unit: str, tolerance: float) -> Outline:
         raise LookupError(f"no length {unit!r}" if unit else "it has no unit", "mm, cm, m, inch", "add `unit: mm`")
     if len(pieces) > MOST_PIECES:
         raise ValueError(f"{len(pieces)} pieces, where at most {MOST_PIECES} are read")
+    if not pieces:
+        raise ValueError("nothing is drawn there")
     scale = TABLE[unit][0]
     places = [piece.curve(k / 4.0) for piece in pieces for k in range(5)]
     if not all(map(cmath.isfinite, places)):
@@ -589,11 +620,20 @@ def _outline(pieces: Sequence[Piece], unit: str, tolerance: float) -> Outline:
     fine = tolerance / scale or 1e-3 * size
     if not 0.0 < fine < math.inf:
         raise ValueError("it encloses nothing")
-    chain = closed_chain(pieces, max(1e-6 * size, 0.1 * fine))
-    corners = [scale * corner for piece in chain for corner in piece.corners(fine)]
-    if len(corners) > MOST_CORNERS:
-        raise ValueError(f"{len(corners)} corners, where at most {MOST_CORNERS} are allowed: give a larger `tolerance`")
-    inner = _moments_within(chain, scale)
-    if len(corners) < 3 or not inner.area > 1e-12 * (scale * size) ** 2:
-        raise ValueError("it encloses nothing")
-    return Outline(tuple(corners), inner)
+    origin, found = scale * places[0], []
+    for chain in closed_chains(pieces, max(1e-6 * size, 0.1 * fine)):
+        corners = [scale * corner for piece in chain for corner in piece.corners(fine)]
+        integrals = _integrals_within(chain, scale, origin)
+        if len(corners) < 3 or not integrals[0] > 1e-12 * (scale * size) ** 2:
+            raise ValueError("it encloses nothing")
+        found.append((integrals, corners))
+    found.sort(key=lambda item: -item[0][0])
+    count = len(found[0][1])
+    if count > MOST_CORNERS:
+        raise ValueError(f"{count} corners, where at most {MOST_CORNERS} are allowed: give a larger `tolerance`")
+    if len(found) > MOST_HOLES:
+        raise ValueError(f"{len(found) - 1} holes, where at most {MOST_HOLES - 1} are read")
+    _check_holes([corners for _, corners in found])
+    outer, *holes = (integrals for integrals, _ in found)
+    left = [whole - sum(parts) for whole, *parts in zip(outer, *holes, strict=True)]
+    return Outline(tuple(found[0][1]), _about_center(left, origin))

@@ -168,7 +168,6 @@ def in_place_of(**words: str) -> dict[str, str]:
 _MISSING = {
     "fsm_dyn": "begin the file with `fsm_dyn: 1`",
     "bodies": "a mechanism has at least one body: `ball: {center: P, mass: 1 kg}`",
-    "center": "name the point at which the mass centre is",
     "from": '`from: O` for a point given from the origin, `from: "*"` for a transition from any mode',
     "kinetic": "one value serves for both: `friction: 0.5`; else add `kinetic: 0.4`",
 }

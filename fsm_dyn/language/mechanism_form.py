@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, Self
 
-from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.errors import Location, ModelError, did_you_mean
 from fsm_dyn.language.body_forms import (
     COORDINATES,
     PARAMETERS,
@@ -25,7 +25,7 @@ from fsm_dyn.language.contact_forms import (
     TransitionForm,
 )
 from fsm_dyn.language.elements import Input, Schedule
-from fsm_dyn.language.expression_tree import Text, fold
+from fsm_dyn.language.expression_tree import MadeText, Text, fold
 from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.form import as_section, contact_key, expression, name, one_or_more_expressions
 from fsm_dyn.language.form import key as new_key
@@ -56,6 +56,7 @@ from fsm_dyn.language.model import (
     Body,
     Coordinate,
     DiscreteVariable,
+    InertiaTensor,
     Initial,
     ModelSettings,
     Parameter,
@@ -408,9 +409,10 @@ class MechanismForm(ModelSettings):
     variants: dict[str, LocatedMapping] = key(_VARIANTS, "of the model, by their differences", factory=dict)
 
     def checked(self) -> Self:
-        """Return the form with the outlines of drawings as points, and their moments as the first parameters."""
+        """Return the form with drawn outlines as points, moments of outlines as parameters, and plates as bodies."""
         drawn = {word: shape for word, shape in self.shapes.items() if shape.polygon and shape.polygon.file}
-        if not drawn:
+        plates = [body for body in self.bodies.values() if body.outline is not None and not body.center]
+        if not drawn and not plates:
             return self
         has_units = not self.coordinates or any(item.unit for item in self.coordinates.values())
         shapes = dict(self.shapes)
@@ -418,7 +420,105 @@ class MechanismForm(ModelSettings):
         for word, shape in drawn.items():
             shapes[word], found = _with_points(word, shape, has_units)
             parameters |= found
-        return replace(self, shapes=shapes, parameters={**parameters, **self.parameters})
+        parameters |= self.parameters
+        points, bodies = dict(self.points), dict(self.bodies)
+        for body in plates:
+            shape = _outline_of(body, shapes)
+            if str(body.outline) not in drawn:
+                parameters |= _moments_of(str(body.outline), shape, body.key("outline"))
+            point, bodies[body.name] = _as_plate(body, shape)
+            points[point.name] = point
+        return replace(self, shapes=shapes, parameters=parameters, points=points, bodies=bodies)
+
+
+# -- Plates: mass, centre and inertia of a body from an outline, its thickness and density -------------------
+
+
+def _outline_of(body: Body, shapes: Mapping[str, GeometryForm]) -> GeometryForm:
+    """Return the shape that is the outline of a body.
+
+    Raises
+    ------
+    ModelError
+        There is none of that name, or none with an area and a place.
+    """
+    name, where = str(body.outline), body.key("outline")
+    shape = shapes.get(name)
+    if shape is None:
+        raise ModelError(
+            f"there is no shape {name!r} for the outline of body {str(body.name)!r}", where, found=name,
+            allowed=", ".join(shapes), remedy=did_you_mean(name, shapes),
+        )  # fmt: skip
+    outline = shape.polygon or shape.circle
+    if outline is None or shape.repeat is not None:
+        raise ModelError(
+            f"the shape {name!r} is no outline of a plate", where, found=name, allowed="a polygon or a circle, once"
+        )
+    place = "center" if shape.circle is not None else "from"
+    missing = next((word for word in ("frame", place) if word not in outline.written_keys()), "")
+    if missing:
+        raise ModelError(
+            f"the outline {name!r} of body {str(body.name)!r} lacks the key {missing!r}", outline.key(""),
+            remedy=f"add `{missing}`: the outline determines the body's frame and centre",
+        )  # fmt: skip
+    return shape
+
+
+def _moments_of(name: str, shape: GeometryForm, where: Location) -> dict[str, Parameter]:
+    """Return area, centre and second moments of a polygon of points or a circle, as parameters."""
+    if shape.circle is not None:
+        r = f"({shape.circle.radius})"
+        quarter = f"pi*{r}**4/4"
+        texts = {"area": f"pi*{r}**2", "x": f"0*{r}", "y": f"0*{r}", "xx": quarter, "yy": quarter, "xy": f"0*{r}**4"}
+    else:
+        assert shape.polygon is not None
+        texts = _moments_of_corners(name, [(f"({x})", f"({y})") for x, y in shape.polygon.points])
+    words = {moment: new_key(LocatedStr(f"{name}_{moment}", where)) for moment in texts}
+    return {words[m]: Parameter(words[m], (MadeText(text, where),), where=where) for m, text in texts.items()}
+
+
+def _moments_of_corners(name: str, corners: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return area, centre and second moments about it by Green's formula; the sense of the corners has no influence."""
+    sides = list(zip(corners, [*corners[1:], corners[0]], strict=True))
+    turns = [f"({ax}*{by} - {bx}*{ay})" for (ax, ay), (bx, by) in sides]
+
+    def total(factor: Callable[[str, str, str, str], str], divisor: int) -> str:
+        terms = [f"{turn}*({factor(*a, *b)})" for turn, (a, b) in zip(turns, sides, strict=True)]
+        return f"({' + '.join(terms)})/{divisor}"
+
+    twice = f"({' + '.join(turns)})"
+    area, x, y = f"{name}_area", f"{name}_x", f"{name}_y"
+    return {
+        "area": f"abs({twice})/2",
+        "x": total(lambda ax, ay, bx, by: f"{ax} + {bx}", 3) + f"/{twice}",
+        "y": total(lambda ax, ay, bx, by: f"{ay} + {by}", 3) + f"/{twice}",
+        "xx": f"abs({total(lambda ax, ay, bx, by: f'{ay}**2 + {ay}*{by} + {by}**2', 12)}) - {area}*{y}**2",
+        "yy": f"abs({total(lambda ax, ay, bx, by: f'{ax}**2 + {ax}*{bx} + {bx}**2', 12)}) - {area}*{x}**2",
+        "xy": total(lambda ax, ay, bx, by: f"{ax}*{by} + 2*{ax}*{ay} + 2*{bx}*{by} + {bx}*{ay}", 12)
+        + f"*{area}/{twice} - {area}*{x}*{y}",
+    }
+
+
+def _as_plate(body: Body, shape: GeometryForm) -> tuple[Point, Body]:
+    """Return the mass centre of a plate, and the body with its mass and inertia; the outline is in its middle."""
+    outline = shape.polygon or shape.circle
+    assert outline is not None
+    where, name, frame = body.key("outline"), str(body.outline), outline.frame
+
+    def text(of: str) -> MadeText:
+        return MadeText(of, where)
+
+    center = new_key(LocatedStr(f"{body.name}_center", body.where))
+    origin = outline.center if shape.circle is not None else outline.origin
+    point = Point(
+        name=center, origin=origin, at=text(f"{name}_x*{frame}.x + {name}_y*{frame}.y"), where=body.where
+    )  # fmt: skip
+    mass, high = f"({body.density})*({body.thickness})", f"({body.thickness})**2/12"
+    tensor = InertiaTensor(
+        xx=text(f"{mass}*({name}_xx + {name}_area*{high})"), yy=text(f"{mass}*({name}_yy + {name}_area*{high})"),
+        zz=text(f"{mass}*({name}_xx + {name}_yy)"), xy=text(f"-{mass}*{name}_xy"),
+    )  # fmt: skip
+    return point, replace(body, center=center, frame=frame, mass=text(f"{mass}*{name}_area"), tensor=tensor)
 
 
 def _with_points(shape_name: str, shape: GeometryForm, has_units: bool) -> tuple[GeometryForm, dict[str, Parameter]]:

@@ -22,6 +22,7 @@ from fsm_dyn.language.keys import (
     FLAG,
     NAMES,
     NOT_NEGATIVE,
+    POSITIVE,
     REFERENCE,
     TEXT,
     UNIT,
@@ -41,7 +42,7 @@ from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
-from fsm_dyn.language.units import INERTIA, LENGTH, MASS
+from fsm_dyn.language.units import DENSITY, INERTIA, LENGTH, MASS
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
 
 # -- Parameters of a model, with the tolerances for studies --------------------------------------------------
@@ -169,6 +170,13 @@ class InertiaTensor(KeyedMapping):
         return self if self.about is None else replace(self, about=point(self.about))
 
 
+#: Keys of bodies with and without an outline, and what to do where one is missing that is required.
+_OF_BODIES: Final = {
+    "center": "name the point at which the mass centre is", "mass": "add it: `mass: 1 kg`", "frame": "", "inertia": "",
+}  # fmt: skip
+_OF_PLATES: Final = {"thickness": "add it: `thickness: 3 mm`", "density": "add it: `density: 7850 kg/m^3`"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Body(NamedEntry):
     """A rigid body, or a particle when ``frame`` is None."""
@@ -181,11 +189,16 @@ class Body(NamedEntry):
         inertia="I J Izz ip moment_of_inertia tensor diaginertia fullinertia",
         frame="orientation rotation",
     )
-    first: ClassVar[tuple[str, ...]] = ("frame", "center", "mass", "inertia")
+    first: ClassVar[tuple[str, ...]] = ("frame", "center", "mass", "inertia", "outline", "thickness", "density")
     digested: ClassVar[tuple[str, ...]] = ("name", "center", "mass", "frame", "inertia", "about")
 
-    center: str = reference("a point", "its mass centre")
-    mass: Text = expression_key("its mass", unit=MASS, bounds=NOT_NEGATIVE)
+    outline: str | None = reference(
+        "a shape", "polygon or circle of a plate: mass, centre, inertia and frame are those of the plate", None
+    )
+    thickness: Text | None = expression_key("of the plate", None, unit=LENGTH, bounds=POSITIVE, example="3 mm")
+    density: Text | None = expression_key("of the plate", None, unit=DENSITY, bounds=POSITIVE, example="7850 kg/m^3")
+    center: str = reference("a point", "its mass centre, required without `outline`", "")
+    mass: Text = expression_key("its mass, required without `outline`", Text(""), unit=MASS, bounds=NOT_NEGATIVE)
     frame: str | None = reference("a frame", "frame that it turns with; without one it is a particle", None)
     tensor: InertiaTensor | None = part(InertiaTensor, "of a body with a frame", name="inertia")
 
@@ -200,13 +213,26 @@ class Body(NamedEntry):
         return None if self.tensor is None else self.tensor.about
 
     def checked(self) -> Self:
-        """Return the body if it has a frame for its inertia.
+        """Return the body if it has a frame for its inertia, and a mass or an outline.
 
         Raises
         ------
         ModelError
-            It has none.
+            It has none, or both.
         """
+        plate = self.outline is not None
+        needed, others = (_OF_PLATES, _OF_BODIES) if plate else (_OF_BODIES, _OF_PLATES)
+        written = self.written_keys()
+        for word in filter(written.__contains__, others):
+            raise ModelError(
+                f"body {str(self.name)!r} has the {word} of its outline" if plate
+                else f"body {str(self.name)!r} has a {word} but no outline",
+                self.key(word), remedy=f"leave out `{word}`" if plate else "add `outline`, or leave it out",
+            )  # fmt: skip
+        for word in (word for word, remedy in needed.items() if remedy and word not in written):
+            raise ModelError(
+                f"{self.name} lacks the key {word!r}", self.where, allowed=", ".join(self.first), remedy=needed[word]
+            )
         if self.tensor is not None and self.frame is None:
             raise ModelError(
                 f"body {str(self.name)!r} has an inertia but no frame", self.key("inertia"),

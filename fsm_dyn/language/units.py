@@ -27,7 +27,7 @@ def dimension(m: float = 0, kg: float = 0, s: float = 0, ampere: float = 0, kelv
 LENGTH, MASS, TIME = dimension(m=1), dimension(kg=1), dimension(s=1)
 SPEED, ACCELERATION = dimension(m=1, s=-1), dimension(m=1, s=-2)
 FORCE, ENERGY, POWER = dimension(m=1, kg=1, s=-2), dimension(m=2, kg=1, s=-2), dimension(m=2, kg=1, s=-3)
-INERTIA = dimension(m=2, kg=1)
+INERTIA, DENSITY = dimension(m=2, kg=1), dimension(m=-3, kg=1)
 
 
 def multiply(left: Dimension, right: Dimension) -> Dimension:

@@ -10,6 +10,8 @@ import fsm_dyn
 from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.language import loader
 from fsm_dyn.language.drawings import moments, read_outline
+from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.values import parameter_values
 
 
 def dxf(*entities, unit=4):
@@ -240,3 +242,135 @@ def test_corners_are_given_in_one_way(tmp_path):
     )
     with pytest.raises(ModelError, match="has both 'file' and 'points'"):
         loader.load(tmp_path / "pawl.yaml")
+
+
+#: A pawl as a drawing program writes it: a body with a round back and a nose, a round pivot hole, a slot; mm.
+PAWL_LINES = (
+    line(0, 0, 40, 0), line(40, 0, 50, 12), line(50, 12, 40, 20), line(40, 20, 0, 20),
+    arc(0, 10, 10, 90, 270), (0, "CIRCLE", 8, "0", 10, 0, 20, 10, 40, 4),
+    line(15, 8, 30, 8), arc(30, 10, 2, 270, 90), line(30, 12, 15, 12), arc(15, 10, 2, 90, 270),
+)  # fmt: skip
+PAWL = dxf(*PAWL_LINES)
+TEN_LINES = """
+fsm_dyn: 1
+coordinates: {q: rad}
+frames: {B: {rotate: {z: q}}}
+points: {A: {from: O, at: -10 mm*B.y}, S: {from: O, at: -12 mm*N.y}}
+shapes: {pawl: {polygon: {frame: B, from: A, file: pawl.dxf}}, stop: {line: {from: S, along: N.x}, side: N.y}}
+bodies: {lever: {outline: pawl, thickness: 3 mm, density: 7850 kg/m^3}}
+contacts: {rest: {between: [pawl, stop]}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+initial: {q: 10 deg}
+"""
+
+
+def _plate(mechanism, name="lever"):
+    """Return mass, centre from `A` along the frame, and moments of inertia of a body."""
+    values, body = parameter_values(mechanism), mechanism.bodies[name]
+    x, y = (values[f"{body.outline}_{word}"] for word in "xy")
+    return (
+        evaluate_expression(body.mass, values),
+        x,
+        y,
+        {k: evaluate_expression(t, values) for k, t in body.inertia.items()},
+    )
+
+
+def test_a_latch_in_ten_lines_has_the_mass_of_its_drawing(tmp_path):
+    """Rectangle, triangle, half discs, holes: sums of closed forms; arcs are exact."""
+    (tmp_path / "pawl.dxf").write_text(PAWL)
+    (tmp_path / "latch.yaml").write_text(TEN_LINES)
+    mechanism = fsm_dyn.load(tmp_path / "latch.yaml")
+    half, pi = 4.0 / (3.0 * math.pi), math.pi
+
+    def disc(x, y, r, sign=1.0):
+        return sign * pi * r**2, x, y, sign * pi * r**4 / 4, sign * pi * r**4 / 4, 0.0
+
+    def half_disc(x, y, r, side, sign=1.0):
+        about = pi * r**4 / 8 - pi * r**2 / 2 * (half * r) ** 2
+        return sign * pi * r**2 / 2, x + side * half * r, y, sign * pi * r**4 / 8, sign * about, 0.0
+
+    def box(x, y, a, b, sign=1.0):
+        return sign * a * b, x, y, sign * a * b**3 / 12, sign * a**3 * b / 12, 0.0
+
+    nose = moments([40 + 0j, 50 + 12j, 40 + 20j])
+    parts = [
+        box(20, 10, 40, 20), (nose.area, nose.x, nose.y, nose.xx, nose.yy, nose.xy), half_disc(0, 10, 10, -1),
+        disc(0, 10, 4, -1), box(22.5, 10, 15, 4, -1), half_disc(30, 10, 2, 1, -1), half_disc(15, 10, 2, -1, -1),
+    ]  # fmt: skip
+    area = sum(part[0] for part in parts)
+    x, y = (sum(part[0] * part[k] for part in parts) / area for k in (1, 2))
+    xx = sum(part[3] + part[0] * (part[2] - y) ** 2 for part in parts)
+    yy = sum(part[4] + part[0] * (part[1] - x) ** 2 for part in parts)
+    xy = sum(part[5] + part[0] * (part[1] - x) * (part[2] - y) for part in parts)
+    mass, x_found, y_found, inertia = _plate(mechanism)
+    rho, t = 7850.0, 3e-3
+    assert (mass, x_found, y_found) == pytest.approx((rho * t * area * 1e-6, 1e-3 * x, 1e-3 * y), rel=1e-12)
+    wanted = {
+        "xx": rho * t * (xx * 1e-12 + area * 1e-6 * t**2 / 12), "yy": rho * t * (yy * 1e-12 + area * 1e-6 * t**2 / 12),
+        "zz": rho * t * (xx + yy) * 1e-12, "xy": -rho * t * xy * 1e-12,
+    }  # fmt: skip
+    assert inertia == pytest.approx(wanted, rel=1e-11)
+    run = fsm_dyn.simulate(fsm_dyn.compile(mechanism), until=0.02)
+    y_found -= 0.01  # from the pivot
+    torque = mass * 9.81 * (x_found * math.cos(math.radians(10)) - y_found * math.sin(math.radians(10)))
+    about_pin = inertia["zz"] + mass * (x_found**2 + y_found**2)
+    u, t_end = run.rows.x[1, -1], run.t[1]
+    assert u == pytest.approx(-torque / about_pin * t_end, rel=1e-3)
+
+
+def test_plates_of_points_and_circles_follow_their_parameters():
+    """Either sense of the corners; an override of a length changes the mass."""
+    corners = [["0", "0"], ["w", "0"], ["w", "h"], ["w/3", "h/2"]]
+    for points in (corners, corners[::-1]):
+        model = {
+            "fsm_dyn": 1, "parameters": {"w": "60 mm", "h": "30 mm", "r": "20 mm", "rho": "2700 kg/m^3"},
+            "coordinates": {"q": "rad"}, "frames": {"B": {"rotate": {"z": "q"}}},
+            "points": {"A": {"from": "O", "at": "0 m*N.x"}},
+            "shapes": {
+                "quad": {"polygon": {"frame": "B", "from": "A", "points": points}},
+                "round": {"circle": {"frame": "B", "center": "A", "radius": "r"}},
+            },
+            "bodies": {name: {"outline": shape, "thickness": "2 mm", "density": "rho"}
+                       for name, shape in (("lever", "quad"), ("disk", "round"))},
+        }  # fmt: skip
+        mechanism = fsm_dyn.load(model)
+        for w in (0.06, 0.09):
+            values = parameter_values(mechanism, {"w": w})
+            found = moments([0j, w + 0j, w + 0.03j, w / 3 + 0.015j])
+            got = [values[f"quad_{word}"] for word in ("area", "x", "y", "xx", "yy", "xy")]
+            assert got == pytest.approx([found.area, found.x, found.y, found.xx, found.yy, found.xy], rel=1e-11)
+        mass, x, y, inertia = _plate(mechanism, "disk")
+        assert (mass, x, y) == pytest.approx((2700 * 2e-3 * math.pi * 4e-4, 0, 0))
+        assert inertia["zz"] == pytest.approx(mass * 0.02**2 / 2, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mass": "1 kg"}, "has the mass of its outline"),
+        ({"density": None}, "lacks the key 'density'"),
+        ({"outline": "stop"}, "is no outline of a plate"),
+        ({"outline": "pawll"}, "there is no shape 'pawll'"),
+        ({"outline": None}, "has a thickness but no outline"),
+        ({"thickness": "3 kg"}, "the mass of 'lever' is in kg"),
+        ({"density": "-1 kg/m^3"}, "the mass of 'lever' is negative"),
+    ],
+)
+def test_plates_that_are_refused(tmp_path, changes, words):
+    (tmp_path / "pawl.dxf").write_text(PAWL)
+    lever = {"outline": "pawl", "thickness": "3 mm", "density": "7850 kg/m^3", **changes}
+    text = ", ".join(f"{word}: {value}" for word, value in lever.items() if value is not None)
+    body = "{outline: pawl, thickness: 3 mm, density: 7850 kg/m^3}"
+    assert body in TEN_LINES
+    (tmp_path / "latch.yaml").write_text(TEN_LINES.replace(body, f"{{{text}}}"))
+    with pytest.raises(fsm_dyn.InputError, match=words):
+        fsm_dyn.load(tmp_path / "latch.yaml")
+
+
+@pytest.mark.parametrize(("x", "y", "r"), [(40, 10, 14), (22, 10, 1), (0, 10, 3), (80, 0, 2)])
+def test_loops_that_are_no_holes_are_refused(tmp_path, x, y, r):
+    """One that crosses the outline, two within holes, one outside."""
+    drawing = dxf(*PAWL_LINES, (0, "CIRCLE", 8, "0", 10, x, 20, y, 40, r))
+    with pytest.raises(ModelError, match="more than one outline"):
+        read(tmp_path, "pawl.dxf", drawing)
