@@ -193,10 +193,17 @@ class Body(NamedEntry):
     digested: ClassVar[tuple[str, ...]] = ("name", "center", "mass", "frame", "inertia", "about")
 
     outline: str | None = reference(
-        "a shape", "polygon or circle of a plate: mass, centre, inertia and frame are those of the plate", None
+        "a shape",
+        "polygon or circle of a plate: mass, centre, inertia and frame are those of the plate",
+        None,
+        later=True,
     )
-    thickness: Text | None = expression_key("of the plate", None, unit=LENGTH, bounds=POSITIVE, example="3 mm")
-    density: Text | None = expression_key("of the plate", None, unit=DENSITY, bounds=POSITIVE, example="7850 kg/m^3")
+    thickness: Text | None = expression_key(
+        "of the plate", None, unit=LENGTH, bounds=POSITIVE, example="3 mm", later=True
+    )
+    density: Text | None = expression_key(
+        "of the plate", None, unit=DENSITY, bounds=POSITIVE, example="7850 kg/m^3", later=True
+    )
     center: str = reference("a point", "its mass centre, required without `outline`", "")
     mass: Text = expression_key("its mass, required without `outline`", Text(""), unit=MASS, bounds=NOT_NEGATIVE)
     frame: str | None = reference("a frame", "frame that it turns with; without one it is a particle", None)
