@@ -78,6 +78,9 @@ def impulses_of(forms: Sequence[ImpulseForm], transition: str) -> tuple[Load, ..
 
 def _load(form: LoadForm, taken: set[str], bodies: Mapping[str, Body]) -> Load:
     kind = exactly_one(form, tuple(_COMPANIONS))
+    if kind == "force" and form.on is not None:
+        raise ModelError("a force acts at a point, not on a body", form.key("on"), found=form.on, allowed="at",
+                         remedy="write `at: P`, with the body's centre or another point of it")  # fmt: skip
     only_with(form, kind, (*_COMPANIONS[kind], *_OF_ALL))
     load = replace(next(_of_kind(form, kind, bodies)), given=with_mappings(form))
     if form.name is None:

@@ -91,6 +91,12 @@ def _friction(tree: Tree) -> Friction:
         return Friction(both.static, both.kinetic)
     if isinstance(tree, Scalar) and (tree.text == "inf" or tree.value == float("inf")):
         return Friction(infinite=True)
+    if isinstance(tree, LocatedList) or (isinstance(tree, Scalar) and isinstance(tree.value, bool)):
+        raise ModelError(
+            "a coefficient of friction is wanted", tree.where, found=describe(tree),
+            allowed="a number, {static: ..., kinetic: ...}, inf",
+            remedy="write `friction: {static: 0.5, kinetic: 0.4}`",
+        )  # fmt: skip
     one = expression(tree)
     return Friction(one, one)
 

@@ -160,12 +160,22 @@ def _word_meant(name: str, scope: Scope) -> str:
         return "the time is t"
     if name.lower() in ("inf", "infinity", "nan"):
         return "values are finite: omit what has no bound"
+    if rate := _rate_meant(name, scope):
+        return rate
     if any(known.lower() == name.lower() for known in (*scope.scalars, *scope.vectors, *scope.known)):
         return ""
     if name in TABLE:
         return f"a unit stands directly after its number: 1 {name}"
     power = name[-1:] if name[:-1] in TABLE and name[-1:] in "234" else ""
     return f"write the power of a unit with ^: {name[:-1]}^{power}" if power else ""
+
+
+def _rate_meant(name: str, scope: Scope) -> str:
+    for q in sorted(scope.known):
+        words = (f"{q}_dot", f"{q}dot", f"d{q}", f"d{q}dt", f"{q}_d", f"{q}p", f"v_{q}", f"omega_{q}")
+        if scope.known[q].role == "a coordinate" and name in words and f"{q}_dot" not in scope.scalars:
+            return f"the rate of {q} is rate({q})"
+    return ""
 
 
 def _bare(wanted: str) -> str:
@@ -255,7 +265,9 @@ class QuantityAlgebra:
                 f"{name!r} is {scope.known[name].role} and may not stand in {scope.label}",
                 found=name,
                 allowed=_listed([*scope.scalars, *scope.vectors]) or "numbers",
-                remedy=_HOW_TO_USE.get(scope.known[name].role, ""),
+                remedy=f"a direction is an axis of a frame: N.{name}"
+                if name in ("x", "y", "z") and "vector" in scope.label
+                else _HOW_TO_USE.get(scope.known[name].role, ""),
             )
         if name in ("N", "O", "t"):
             use = {"N": "write its axes N.x, N.y, N.z", "O": "write pos(P, O) or vel(P)"}
@@ -266,6 +278,7 @@ class QuantityAlgebra:
             allowed="" if scope.known else "numbers with units, such as 0.5 s",
             remedy=_word_meant(name, scope)
             or did_you_mean(name, [*choices, *scope.known, "pi"])
+            or ("a direction is N.x, N.y, or an axis of another frame" if name in _DIRECTIONS else "")
             or (f"declare it: `parameters: {{{name}: 1}}`" if scope.known else ""),
         )  # fmt: skip
 
@@ -371,7 +384,9 @@ class QuantityAlgebra:
             )
         if function in _ANGLE_FUNCTIONS and first.dimension not in (None, DIMENSIONLESS):
             raise ExpressionError(
-                f"{function} of a quantity in {_unit(first)}", allowed="an angle or a number without unit"
+                f"{function} of a quantity in {_unit(first)}",
+                allowed="an angle or a number without unit",
+                remedy=f"divide by a period or a length: {function}(2*pi*t/(2 s))",
             )
         return DimensionedValue("scalar", self._if_units(DIMENSIONLESS))
 
@@ -412,7 +427,9 @@ class QuantityAlgebra:
             f"{name!r} is {declared.role}, not {wanted}" if declared else f"there is no {wanted[2:]} {name!r}",
             found=name,
             allowed=", ".join(sorted(allowed)),
-            remedy=did_you_mean(name, allowed),
+            remedy=f"a component of its position is dot(pos({name}), N.y)"
+            if declared and (declared.role, wanted) == ("a point", "a frame")
+            else did_you_mean(name, allowed),
         )
 
     def _if_units(self, value: Dimension) -> Dimension | None:
@@ -420,7 +437,11 @@ class QuantityAlgebra:
 
     def _want(self, quantity: DimensionedValue, kind: Kind, where: str) -> None:
         if quantity.kind != kind:
-            raise ExpressionError(f"{where} wants a {kind}, found a {quantity.kind}")
+            raise ExpressionError(
+                f"{where} wants a {kind}, found a {quantity.kind}",
+                remedy="an axis is N.x; a vector is x*N.x + y*N.y"
+                if (kind, quantity.kind) == ("vector", "scalar") else _KIND_REMEDIES.get((kind, quantity.kind), ""),
+            )  # fmt: skip
 
     def _same(self, left: DimensionedValue, right: DimensionedValue, word: str) -> Dimension | None:
         if left.dimension is None or right.dimension is None:
@@ -430,7 +451,9 @@ class QuantityAlgebra:
             unit = dimension_text(right.dimension if left.dimension == DIMENSIONLESS else left.dimension)
             raise ExpressionError(
                 f"units do not match: {_unit(left)} {word} {_unit(right)}",
-                remedy=f"give the number the unit {unit}; an angle has none" if bare else "",
+                remedy=f"give the number the unit {unit}; an angle has none"
+                if bare
+                else "a unit belongs to the number before it: 1/2 m is 1/(2 m), half a metre 0.5 m",
             )
         return right.dimension if left.zero else left.dimension
 
@@ -458,6 +481,9 @@ _WHY_NOT = {
     "omega": "only what depends on speeds may use rate, vel and omega",
     "pos": "positions may stand only in what depends on the configuration",
 }
+_DIRECTIONS = frozenset(
+    {"up", "down", "left", "right", "above", "below", "upward", "downward", "horizontal", "vertical"}
+)
 _HOW_TO_USE = {
     "a point": "write pos(P) or vel(P)",
     "a frame": "write its axes B.x, B.y, B.z",
@@ -530,7 +556,7 @@ _KIND_REMEDIES: Mapping[tuple[str, str], str] = {
     ("vector", "scalar"): "multiply by an axis: 2*N.x; the zero vector is 0*N.x",
     ("scalar", "vector"): "take a component: dot(v, N.x), or the length: norm(v)",
     ("condition", "scalar"): "write a comparison: x > 0",
-    ("scalar", "condition"): "write where(condition, 1, 0)",
+    ("scalar", "condition"): "write where(condition, 1, 0), or in place of `a == b` the difference `a - b`",
 }
 
 
@@ -564,6 +590,9 @@ def _wrong_unit(
         elif declared is not None and declared.where.line:
             place = f"{declared.role} of line {declared.where.line}"
             remedy = f"{text.text} is {place}: give it the unit {dimension_text(wanted[0])} there"
+        elif bare := [name for name in _bare_names(text) if name in known and known[name].role == "an input"]:
+            declared = known[bare[0]]
+            remedy = f"{bare[0]} is {declared.role} of line {declared.where.line}: give it a unit there"
         else:
             remedy = "once a model uses units, every quantity needs its own; coordinates in a list have none"
     return ModelError(f"{what} {unit}", text.where, found=excerpt(text.text), allowed=units, remedy=remedy)
@@ -576,6 +605,10 @@ def misplaced_angle(text: str, found: Dimension, wanted: Iterable[Dimension]) ->
     if found != DIMENSIONLESS or not angle or any(isinstance(node, Call) for node in nodes):
         return ""
     return f"is an angle where {' or '.join(dict.fromkeys(map(quantity_text, wanted)))} is expected"
+
+
+def _bare_names(text: Text) -> list[str]:
+    return [node.id for node in walk(parse(text)) if isinstance(node, Name)]
 
 
 def _is_number(text: Text) -> bool:

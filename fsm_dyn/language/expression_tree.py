@@ -471,11 +471,12 @@ def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[flo
         return value, None, after
     if _text(tokens, after + 1) in ("(", ".", "["):
         glued = "".join(_text(tokens, at) for at in range(after, after + 3))
+        unit = tokens[after].text in TABLE and _text(tokens, after + 1) == "." and _text(tokens, after + 2) not in "xyz"
         raise ExpressionError(
             f"a number is followed by {tokens[after].text!r}",
             where,
             found=f"{tokens[start].text} {glued}",
-            remedy=f"write {tokens[start].text}*{glued}",
+            remedy="units are joined by * and /: 9.81 m/s^2" if unit else f"write {tokens[start].text}*{glued}",
         )
     (factor, dimension), end = _Reader(tokens, where, anything=False).product(after)
     return _finite(value * factor, tokens[start].text, where), dimension, end

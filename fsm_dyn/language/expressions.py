@@ -208,6 +208,7 @@ _OF_OTHERS: Mapping[str, str] = {
     "pre": "write the name alone: its value before the transition", "edge": "`when: y` acts where y crosses zero",
     "pi": "write pi", "ceil": "write -floor(-x)", "round": "write floor(x + 0.5)", "sqr": "write a**2",
 }  # fmt: skip
+_SYMBOLS: Mapping[str, str] = {"v": "write vel(P)", "p": "write pos(P)", "r": "write pos(P)", "w": "write omega(B)"}
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "true": 1.0, "false": 0.0}
 
 
@@ -393,6 +394,7 @@ class _Converter:
                 allowed=" ".join(sorted([*FUNCTIONS, TABLE_FUNCTION])),
                 remedy=_OF_OTHERS.get(name)
                 or did_you_mean(name, FUNCTIONS)
+                or (_SYMBOLS.get(name) if [type(one) for one in node.args] == [ast.Name] else None)
                 or "to multiply, write * before the bracket",
             )
         if node.keywords or any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -456,9 +458,9 @@ class _Converter:
             named = node.value.id not in self.numbers
             if named and number is not None and number.text.isdigit() and number.value <= MAX_INDEX:
                 return Index(node.value.id.removeprefix("_k_"), int(number.value))
-        raise self._refusal(
-            node, "square brackets pick an element of a vector parameter", "write name[0], name[1], ..."
-        )
+        called = isinstance(node.value, ast.Call)
+        remedy = "a component of a vector is dot(v, N.x)" if called else "write name[0], name[1], ..."
+        raise self._refusal(node, "square brackets pick an element of a vector parameter", remedy)
 
     def _written(self, node: ast.AST) -> str:
         """Return the user's text of `node`, placeholders replaced."""

@@ -35,8 +35,16 @@ def as_items(tree: Tree, what: str) -> LocatedList:
     if isinstance(tree, Scalar) and tree.value is None:
         return LocatedList([], tree.where)
     if not isinstance(tree, LocatedList):
-        raise ModelError(f"{what} must be a list", tree.where, found=describe(tree), allowed="[ ... ] or lines with -")
+        raise ModelError(f"{what} must be a list", tree.where, found=describe(tree), allowed="[ ... ] or lines with -",
+                         remedy=_as_list(tree, what))  # fmt: skip
     return tree
+
+
+def _as_list(tree: Tree, what: str) -> str:
+    """Return the remedy for what is no list."""
+    if what == "a point":
+        return "a list of points is [[x, y], [x, y], ...]"
+    return "begin each with `- `; a name is a key `name` in it" if isinstance(tree, LocatedMapping) else ""
 
 
 def expression(tree: Tree) -> Text:
@@ -230,5 +238,9 @@ def pair_of_names(tree: Tree) -> tuple[str, str]:
 def _text_of(tree: Tree, wanted: str) -> str:
     if isinstance(tree, Scalar) and tree.value is not None and not isinstance(tree.value, bool):
         return tree.text
-    allowed = "one that the model declares" if wanted == "a name" else ""
-    raise ModelError(f"{wanted} is wanted", tree.where, found=describe(tree), allowed=allowed)
+    named = wanted == "a name"
+    raise ModelError(
+        f"{wanted} is wanted", tree.where, found=describe(tree), allowed="one that the model declares" if named else "",
+        remedy="declare it with a name of its own, a place under `points`, a pattern of states under `modes`"
+        if named and not isinstance(tree, Scalar) else "",
+    )  # fmt: skip

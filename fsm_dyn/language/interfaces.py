@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.keyed import NamedEntry, exactly_one, keys_of, only_with
+from fsm_dyn.language.keyed import NamedEntry, exactly_one, in_place_of, keys_of, only_with
 from fsm_dyn.language.keys import (
     POSITIVE,
     UNIT,
@@ -188,6 +189,11 @@ class Controller(NamedEntry):
 
     what: ClassVar[str] = "a controller"
     example: ClassVar[str] = "servo: {period: 1 ms, outputs: {push: {unit: N, value: -k*x}}}"
+
+    hints: ClassVar[Mapping[str, str]] = {
+        **in_place_of(period="sample_time dt interval sampling", outputs="commands"),
+        **dict.fromkeys(("rate", "frequency"), "samples have a period: `period: 1/(100 Hz)`"),
+    }
 
     period: Text = expression("between two samples", unit=TIME, bounds=POSITIVE, example="1 ms")
     delay: int = key(

@@ -149,7 +149,7 @@ def _other(kind: Kind, tree: Tree, word: LocatedStr, allowed: Iterable[str]) -> 
     try:
         return kind.read(tree, word)
     except ModelError as error:
-        error.remedy = error.remedy or did_you_mean(word, allowed)
+        error.remedy = did_you_mean(word, allowed) or error.remedy
         raise
 
 

@@ -318,6 +318,7 @@ class MechanismForm(ModelSettings):
             summary="description",
             transitions="events guards",
         ),
+        "units": "units stand with the numbers: `4 kg`",
         "version": "begin the file with `fsm_dyn: 1`",
         "forces": "forces and torques are items of 'loads'",
         "springs": "springs are items of 'loads'",

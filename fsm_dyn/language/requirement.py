@@ -10,11 +10,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
-from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location
+from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location, did_you_mean
 from fsm_dyn.language.expression_tree import Text, Token, tokenise
 from fsm_dyn.language.laws import LAWS
 
+#: Words of other languages for the claims of this one, and within them.
+_BEGUN = {
+    "max": "peak", "maximum": "peak", "min": "trough", "minimum": "trough", "end": "final", "last": "final",
+    "globally": "always", "G": "always", "finally": "eventually", "F": "eventually",
+}  # fmt: skip
+_JOINTS = {
+    "or": "a list means any of them: `when: [a, b]`; each requirement of its own is an entry of its own",
+    "until": "write `always ... while CONTACT is STATE`, or `eventually ... before 3 s`",
+    "if": "write `always ... while CONTACT is STATE`", "when": "write `always ... while CONTACT is STATE`",
+    "after": "write `always ... while CONTACT is STATE`", "for": "write `eventually ... before 3 s`",
+    "within": "`within` belongs to `never CONTACT EVENT twice within TIME`; else write `before`",
+}  # fmt: skip
+
+
+def _begun_by_others(word: str, text: str) -> str:
+    """Return the remedy for a claim that begins with another word."""
+    if word in _BEGUN:
+        return f"write {_BEGUN[word]}"
+    return f"write `always {text}`" if any(op in text for op in "<>") or " is " in text else did_you_mean(word, _CLAIMS)
+
+
 EXTREMES = ("peak", "trough", "final")
+_CLAIMS = ("never", "always", "eventually", "count", *EXTREMES)
 PARTS = ("normal", "friction")
 IMPULSE = "impulse"  # at transitions
 PIN_PARTS = (
@@ -233,7 +255,9 @@ class _FormulaReader:
                 self.expect(")")
                 claim = Extreme(word, QuantityComparison(quantity, self._operator(), self._bound()))
             case _:
-                self._refuse(f"a requirement does not begin with {word!r}")
+                self._refuse(
+                    f"a requirement does not begin with {word!r}", remedy=_begun_by_others(word, self.text.text)
+                )
         if self.at < len(self.tokens):
             self._refuse(f"{self.peek()!r} is not expected here")
         return claim
@@ -333,7 +357,7 @@ class _FormulaReader:
             return self._of_pin()
         part = self._name("a force of the contact")
         if part not in PARTS:
-            self._refuse(f"a contact has no force {part!r}", allowed=", ".join(PARTS))
+            self._refuse(f"a contact has no force {part!r}", ", ".join(PARTS), f"a state is `{name} is {part}`")
         return MeasuredQuantity(name, part)
 
     def _of_pin(self) -> MeasuredQuantity:
@@ -360,6 +384,9 @@ class _FormulaReader:
             self.at += 1
         if self.at == first:
             self._refuse("a value is missing")
+        other = next((token.text for token in self.tokens[first : self.at] if token.text in _JOINTS), "")
+        if other:
+            self._refuse(f"{other!r} is not expected here", remedy=_JOINTS[other])
         return Text(self.text.text[self.tokens[first].start : self.tokens[self.at - 1].end], self.text.where)
 
     def _name(self, what: str) -> str:

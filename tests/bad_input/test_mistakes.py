@@ -27,7 +27,7 @@ def text_with(mistake, key):
 
 
 def test_there_are_many():
-    assert len(TABLE["mistakes"]) + len(TABLE["commands"]) >= 250
+    assert len(TABLE["mistakes"]) + len(TABLE["commands"]) >= 340
 
 
 @pytest.mark.parametrize("mistake", TABLE["mistakes"], ids=named)
