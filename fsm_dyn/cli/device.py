@@ -215,6 +215,7 @@ def device_command(
     stall_timeout: timing.EmulatedStallTimeout = None,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     lag_limit: timing.LagLimit = timing.LAG_LIMIT,
+    look_ahead: timing.LookAhead = 0.0,
     seconds: RunDuration = None,
     no_browser: timing.NoBrowser = False,
     page_port: timing.PagePort = 0,
@@ -248,7 +249,9 @@ def device_command(
     )
     limits = {"force": force, "slew": slew, "ramp": ramp}
     start = assignments("--initial", initial) or {}
-    coupling = _CouplingOptions(limits, period, substeps, watchdog_timeout, waiting, record, passivity, start)
+    coupling = _CouplingOptions(
+        limits, period, substeps, watchdog_timeout, waiting, record, passivity, start, look_ahead
+    )
     parameters = assignments("--set", set_) or {}
     if len(devices) == 1:
         page = None if seconds is not None else (page_port, no_browser)
@@ -303,6 +306,7 @@ class _CouplingOptions:
     record: Path | None
     passivity: str
     initial: dict[str, Any]
+    look_ahead: float
 
     def settings(self, by: Any, maps: Any, ticks: int) -> Any:
         """Return the settings of a run without a page."""
@@ -311,7 +315,7 @@ class _CouplingOptions:
 
         return LiveSettings(
             period=self.period, substeps=self.substeps, device_map=maps, limits=by.limits, **by.timeouts(self.period),
-            ticks=ticks, passivity=self.passivity, initial=self.initial,
+            ticks=ticks, passivity=self.passivity, initial=self.initial, look_ahead=self.look_ahead,
         )  # fmt: skip
 
 
@@ -409,7 +413,7 @@ def _on_page(
 
     options = LiveOptions(
         coupling.period, coupling.substeps, False, parameters, coupling.record, initial=coupling.initial, device=by,
-        passivity=coupling.passivity,
+        passivity=coupling.passivity, look_ahead=coupling.look_ahead,
     )  # fmt: skip
     reports = serve(graph, options, page_port, None, announce_address(model, no_browser, as_json))
     print_reports(model, reports, as_json)

@@ -59,6 +59,7 @@ def live_command(
     watchdog_timeout: timing.WatchdogTimeout = timing.WATCHDOG_TIMEOUT,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     lag_limit: timing.LagLimit = timing.LAG_LIMIT,
+    look_ahead: timing.LookAhead = 0.0,
     schedule: Annotated[bool, typer.Option("--schedule", help="Apply the schedules of the model's inputs.")] = False,
     no_pacing: Annotated[bool, typer.Option("--no-pacing", help="Do not pace ticks by the wall clock.")] = False,
     record: timing.Record = None,
@@ -94,6 +95,7 @@ def live_command(
                 watchdog_timeout=watchdog_timeout,
                 owner_timeout=owner_timeout,
                 lag_limit=lag_limit,
+                look_ahead=look_ahead,
                 derive=derive,
             )
         hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
@@ -305,6 +307,7 @@ def view_command(
     before: Before = None,
     period: timing.Period = 1e-3,
     substeps: timing.Substeps = None,
+    look_ahead: timing.LookAhead = 0.0,
     set_: Set = None,
     scenario: ScenarioOption = None,
     initial: Initial = None,
@@ -322,7 +325,8 @@ def view_command(
     live = (watch, record, set_, scenario, initial)  # options of a live run of a model
     if model is None:
         _refuse((*live, html), "this option needs a model", remedy="fsm-dyn view MODEL ...")
-        _offer_models(LiveOptions(period=period, substeps=substeps, schedule=schedule), page_port, opened, as_json)
+        usual = LiveOptions(period=period, substeps=substeps, schedule=schedule, look_ahead=look_ahead)
+        _offer_models(usual, page_port, opened, as_json)
         return
     if is_recorded_run(model):
         _refuse(
@@ -350,6 +354,7 @@ def view_command(
         record=record,
         initial=assignments("--initial", initial) or {},
         edits=edit,
+        look_ahead=look_ahead,
     )
     with asked_to_end() as asked:
         with asked.at_once():

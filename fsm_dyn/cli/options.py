@@ -201,6 +201,15 @@ LagLimit = Annotated[
         min=0.0,
     ),
 ]
+LookAhead = Annotated[
+    float,
+    typer.Option(
+        "--look-ahead",
+        help="Time by which a copy of the run is ahead, s, to foresee transitions; changes no result. 0: no copy.",
+        min=0.0,
+        max=1.0,
+    ),
+]
 Substeps = Annotated[
     int | None,
     typer.Option("--substeps", help="Integration steps per tick; default: as the ports of the model need, or one."),

@@ -278,9 +278,15 @@ class LiveSession:
         found = self.columns.as_dict(rows[-1], self.modes)
         found["phase"] = PHASES[found["phase"]]
         found["fault"] = FAULTS[found["fault"]]
-        when = int(self._block.header[LiveHeader.NEXT_EVENT])
-        found["next_event"] = 1e-9 * when if when >= 0 and 1e-9 * when >= found["t"] else None
+        when = self.next_event
+        found["next_event"] = when if when is not None and when >= found["t"] else None
         return found
+
+    @property
+    def next_event(self) -> float | None:
+        """Model time (s) of the next transition, foreseen by the copy that runs ahead; None: none, or no copy."""
+        when = int(self._block.header[LiveHeader.NEXT_EVENT])
+        return 1e-9 * when if when >= 0 else None
 
     def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
         """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next.

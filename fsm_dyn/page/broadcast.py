@@ -231,6 +231,9 @@ class LiveBroadcast:
             self._send({"kind": "mode_graph", "number": view.number, "graph": view.encoder.mode_map()})
         if news:
             self._send({"kind": "transitions", "number": view.number, "news": news, "totals": view.event_log.totals()})
+        changed, foreseen = view.foreseen()
+        if changed:
+            self._send({"kind": "foreseen", "number": view.number, "next": foreseen})
         if frame is not None:
             self._send(frame)
         if report:

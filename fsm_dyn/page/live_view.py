@@ -366,6 +366,8 @@ class LiveOptions:
         See :class:`fsm_dyn.live.live_settings.LiveSettings`.
     edits : bool
         Whether the page has an editor of the model file.
+    look_ahead : float
+        See :class:`fsm_dyn.live.live_settings.LiveSettings`, s.
     """
 
     period: float = 1e-3
@@ -378,6 +380,7 @@ class LiveOptions:
     device: CouplingDevice | None = None
     passivity: str = "off"
     edits: bool = False
+    look_ahead: float = 0.0
 
 
 class LiveView:
@@ -415,6 +418,7 @@ class LiveView:
             **by.timeouts(options.period),
             initial=initial,
             passivity=options.passivity,
+            look_ahead=options.look_ahead,
         )
         self.recording = _free_name(options.record)
         self.session = LiveSession.start(
@@ -450,6 +454,7 @@ class LiveView:
         self._asked = 0
         self._epoch = math.inf  # s since 1970 at which the loop began: the minimum over rows
         self._charted = -math.inf
+        self._next: float | None = None  # s, foreseen
         self._last: Floats | None = None
         self._before: Floats | None = None
         self._modes = len(self.evaluator.automaton.modes)
@@ -466,6 +471,7 @@ class LiveView:
             "speed": self.speed,
             "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
             "period": self.options.period,
+            "look_ahead": self.options.look_ahead,
             "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
             "offers_visits": self.device is None,
             "edits": self.options.edits,
@@ -556,6 +562,11 @@ class LiveView:
         return {
             "t": float(self._last[TIME]), "at": self._epoch + float(self._last[_WALL]), "speed": self.speed,
         }  # fmt: skip
+
+    def foreseen(self) -> tuple[bool, float | None]:
+        """Return whether the foreseen time of the next transition changed since the last call, and this time, s."""
+        before, self._next = self._next, self.session.next_event
+        return before != self._next, self._next
 
     def device_now(self) -> dict[str, Any]:
         """Return position, velocity and force of the device in the latest tick; empty without a live run."""

@@ -100,3 +100,21 @@ def test_a_rod_is_pinned_and_released(viewed, tmp_path):
     assert code == 0
     assert runs[0]["fault"] == ""
     assert runs[0]["failure"] == ""
+
+
+def test_a_line_ahead_shows_the_next_transition(viewed):
+    """The ball's impacts are foreseen: a thin line to the right of the present, and the time until then."""
+    _, page = viewed("bouncing_ball", "--look-ahead", "0.2")
+    page.running()
+    seen = page.wait(
+        """(() => {
+            const line = document.querySelector(".strip .head.next"), charts = fsmDyn.charts;
+            if (!line || line.hidden) return null;
+            const { plot } = charts.plots[0], now = plot.valToPos(charts.times.at(-1), "x");
+            const right = plot.bbox.left / devicePixelRatio + now;
+            return { left: parseFloat(line.style.left), right, text: line.textContent };
+        })()"""
+    )
+    assert seen["left"] >= seen["right"] - 2.0
+    assert 0 <= int(seen["text"].removesuffix(" ms")) <= 200
+    assert page.complaints == []

@@ -28,8 +28,13 @@ export class Charts {
     this.clear();
     this.whole = null; // in playback: data of the whole run
     this.over = !!model.playback;
+    this.next = null; // time of the next transition, foreseen by the copy that runs ahead
     this.build();
     if (this.over) this.ask(...model.playback.span);
+  }
+
+  foreseen({ next }) {
+    this.next = next;
   }
 
   // Request an interval of a recorded run in detail.
@@ -120,7 +125,7 @@ export class Charts {
         width: this.box.clientWidth, height, pxAlign: 0, legend: { show: false },
         cursor: this.over ? { points: { show: false }, x: false, y: false, drag: { x: true, y: false } } : { show: false },
         select: { show: this.over },
-        padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false }, y: { range: (_, low, high) => room(low, high) } },
+        padding: [6, 12, last ? 0 : 2, 0], scales: { x: { time: false, range: (_, low, high) => [low, high + (this.about.look_ahead ?? 0)] }, y: { range: (_, low, high) => room(low, high) } },
         axes: [
           { ...axis, size: 20, show: last, gap: 2 },
           { ...axis, size: 66, gap: 3, space: 26 },
@@ -186,6 +191,18 @@ export class Charts {
     ctx.restore();
   }
 
+  // A thin line at the next transition, ahead of the present at the right end, with the time until then.
+  markNext() {
+    const now = this.times.at(-1), ahead = this.next !== null && this.next >= now ? this.next - now : null;
+    this.plots.forEach(({ plot, head }, strip) => {
+      head.hidden = ahead === null;
+      if (head.hidden) return;
+      head.classList.add("next");
+      head.style.left = `${plot.valToPos(this.next, "x") + plot.bbox.left / devicePixelRatio}px`;
+      setText(head, strip === 0 ? `${Math.round(1e3 * ahead)} ms` : "");
+    });
+  }
+
   // Mark the present time in every strip, with the values.
   mark() {
     if (!this.now) return;
@@ -208,6 +225,7 @@ export class Charts {
     if (now - (this.drawn ?? 0) < EVERY * Math.max(this.plots.length, 2)) return;
     this.drawn = now;
     for (const { plot, members } of this.plots) plot.setData([this.times, ...members.map((i) => this.values[i])]);
+    this.markNext();
   }
 
   resize() {
