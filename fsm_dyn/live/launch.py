@@ -188,6 +188,9 @@ def prepare(
         stepper.graph = graph_with_parameters(graph.automaton, {**graph.values, **damped})
         stepper.set_parameters(damped)
         ready = replace(ready, parameters={**parameters, **damped})
+    if settings.substeps is None and (needed := stepper.stable_substeps()) > stepper.substeps:
+        ready = replace(ready, substeps=needed)
+        stepper = new_stepper(ready, stepper.graph)
     stepper.check_start()
     return Prepared(stepper, device, spec, ready)
 

@@ -22,7 +22,15 @@ from fsm_dyn.language.values import check_values, parameter_values
 from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits, coupled_ports
 from fsm_dyn.live.mode_pool import OwnKernels, PooledExecutable
 from fsm_dyn.live.shared_memory import plain
-from fsm_dyn.live.tick import WORK_PER_SUBSTEP, bandwidths, couple_ports, new_tick, set_limits, usual_work
+from fsm_dyn.live.tick import (
+    MOST_SUBSTEPS,
+    WORK_PER_SUBSTEP,
+    bandwidths,
+    couple_ports,
+    new_tick,
+    set_limits,
+    usual_work,
+)  # fmt: skip
 from fsm_dyn.programs.kernels import Kernels, compile_programs
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import support
@@ -91,6 +99,7 @@ def last_before(marks: Checkpoints, t: float) -> int:
 _DIFFERENCE: Final = 1e-6  # of a coordinate or speed, relative to the larger of it and 1
 _GROWS: Final = 1.01  # times the largest eigenvalue of the values before: less is rounding
 _MOST: Final = 10.0  # beyond the interval of every method here
+_RIGHT: Final = 1.5  # of an eigenvalue times a step: the method of Runge and Kutta is 5 % off in a step
 _HALVINGS: Final = 60
 RATES: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, *3 * [ctypes.POINTER(ctypes.c_double)])
 
@@ -154,6 +163,10 @@ class StabilityBounds:
                 allowed=f"about {self._bound(now, index, usual, value, allowed):.3g} at steps of {self._step:g} s",
                 remedy="shorter steps carry more: substeps, or a shorter period",
             )
+
+    def fastest(self, context: Floats) -> float:
+        """Return the absolute value of the largest eigenvalue of all modes, 1/s."""
+        return max(self._largest(context), default=0.0)
 
     def _bound(self, context: Floats, index: int, usual: float, value: float, allowed: Sequence[float]) -> float:
         """Return the stable value farthest from the default one, on the way to the new one."""
@@ -567,17 +580,32 @@ class LiveStepper:
                     raise InputError(
                         f"'{name}' of a coupler", found=f"{value:g}", allowed="above 0" if above else "from 0",
                     )  # fmt: skip
-        derived = self.executable.own_kernels()
-        if not changes or not derived:
-            return
+        if changes and self.executable.own_kernels():
+            self._bounds().check(self._closed(context), changes)
+
+    def _bounds(self) -> StabilityBounds:
+        step = float(self.options.numbers[OptionNumbers.FIXED_STEP])
+        return StabilityBounds(self.executable.own_kernels(), self.loop.state.x, step, METHODS[self.method])
+
+    def _closed(self, context: Floats) -> Floats:
+        """Return a context with the couplers closed, the device where its ports are."""
         tick, closed = self.tick_data, context.copy()
         inputs, n_a = self.graph.automaton.terms.layout.w_slice.start, len(self.axes)
         self.ports_at(self.loop.state.x, context)
         for a in np.flatnonzero(tick.row == -1):
             closed[inputs + tick.slot[a]] = tick.ports[n_a + a]
             closed[inputs + tick.slot[2 * n_a + a]] = 1.0
-        step = float(self.options.numbers[OptionNumbers.FIXED_STEP])
-        StabilityBounds(derived, self.loop.state.x, step, METHODS[self.method]).check(closed, changes)
+        return closed
+
+    def stable_substeps(self) -> int:
+        """Return the steps of a tick that the coupled modes need at the start, no fewer than it has.
+
+        A light port on its coupler may be stiffer than the model: halved steps keep such a motion bounded, not right.
+        """
+        if not self.executable.own_kernels():
+            return self.substeps
+        fastest = self._bounds().fastest(self._closed(self.loop.state.c.copy()))
+        return min(MOST_SUBSTEPS, max(self.substeps, math.ceil(self.period * fastest / _RIGHT)))
 
     def _note(self, name: str, value: float) -> None:
         """Write a parameter, or the element ``name[i]`` of one, to the values for the next initial state."""

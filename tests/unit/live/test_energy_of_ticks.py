@@ -6,6 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.cli.live import _told
 from fsm_dyn.live.energy_of_ticks import energy_warnings
+from fsm_dyn.live.launch import prepare
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 
@@ -92,3 +93,18 @@ def test_values_that_are_not_finite_have_no_balance(cart):
     broken = rows.copy()
     broken[100, session.columns.places["state"]] = np.nan
     assert balance(session, broken) == ()
+
+
+def test_steps_suit_a_light_port_on_its_coupler(held, motions):
+    """In steps beyond stability, halved again and again, the lever ran 7 % too fast; 5 % of the energy was missing."""
+    hand = {"axes": 1, "motion": list(motions["toggle_switch"][0]), "turns": [0]}
+    light = SPRING | {"parameters": {"k": "0 N/m"}, "ports": {"handle": {"coordinate": "x"}}}
+    light["bodies"] = {"mass": {"center": "P", "mass": "0.1 g"}}  # 2 N s/m over 0.1 g: 20 in a tick
+    ready = prepare(fsm_dyn.compile(light), "scripted", {"axes": 1})
+    assert ready.settings.substeps == 14
+    assert prepare(fsm_dyn.compile(light), "scripted", settings=LiveSettings(substeps=2)).settings.substeps == 2
+    with LiveSession.start(
+        held("toggle_switch"), "scripted", hand, settings=LiveSettings(paced=False, ticks=700)
+    ) as session:
+        session.wait_for_ticks(700)
+        assert session.close()["warnings"] == ()

@@ -45,7 +45,8 @@ def test_ports_have_steps_that_suit_their_models(bench, held, name):
 
 
 @pytest.mark.parametrize(
-    ("period", "asked", "steps"), [(1e-3, None, 4), (1e-4, None, 1), (2e-3, None, 8), (1.01e-3, None, 5), (1e-3, 2, 2)]
+    ("period", "asked", "steps"),
+    [(1e-3, None, 16), (5e-5, None, 1), (2e-3, None, 32), (1.01e-3, None, 17), (1e-3, 2, 2)],
 )
 def test_no_step_is_longer_than_ports_say_unless_asked_for(held, period, asked, steps):
     assert substeps_of(LiveSettings(period=period, substeps=asked), held("toggle_switch")) == steps
