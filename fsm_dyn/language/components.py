@@ -31,6 +31,7 @@ from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import KeyedMapping, keys_of, renamed
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
 from fsm_dyn.language.rewriting import made_names
+from fsm_dyn.language.shapes import CORDS
 from fsm_dyn.language.yaml import (
     LocatedList,
     LocatedMapping,
@@ -509,6 +510,9 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
         own, theirs = getattr(form, section), renaming.apply(getattr(component, section))
         if section == "parameters":
             theirs = _given(theirs, name, use)
+        if section == "view" and CORDS in own and CORDS in theirs:
+            theirs = {**theirs, CORDS: (*own[CORDS], *theirs[CORDS])}
+            own = {key: outlines for key, outlines in own.items() if key != CORDS}
         taken = next((key for key in theirs if key in own), None)
         if taken is not None:
             raise ModelError(f"component {name!r} brings {str(taken)!r}, which already exists", use.key(""))

@@ -23,6 +23,7 @@ from fsm_dyn.run.scene import NEWTONIAN, SceneShape
 
 INTERVAL: Final = 1.0 / 60.0  # s, between two keys of an animation
 FEWEST, MOST = 30, 20_000
+_DEPTH: Final = 0.005  # of the drawing's size: half the thickness of the thinnest plate
 _LINE_LOOP, _LINE_STRIP, _TRIANGLES = 2, 3, 4
 _FLOAT, _UNSIGNED = 5126, 5125
 _MAGIC, _JSON, _BINARY = 0x46546C67, 0x4E4F534A, 0x004E4942
@@ -98,7 +99,7 @@ class _Document:
         self.channels.append({"sampler": len(self.samplers) - 1, "target": {"node": node, "path": target}})
 
     def shape(self, moving: MovingScene, shape: SceneShape, number: int) -> int:
-        """Add an outline as lines, a face of a box as triangles, a sphere for a silhouette or a dot."""
+        """Add an outline as lines, a face or plate as triangles, a sphere for a silhouette or a dot."""
         points, (fill, edge) = moving.outline(shape), moving.colours_of(shape.owner)
         name = f"{shape.body} {number}"
         if shape.facing or len(points) == 1:
@@ -112,6 +113,10 @@ class _Document:
             if shape.outward or shape.plane:
                 fan = [k for i in range(1, len(points) - 1) for k in (0, i, i + 1)]
                 parts.append(self.primitive(points, _TRIANGLES, fill, fan))
+            elif shape.closed and shape.points.shape[1] == 2 and len(points) >= 3:
+                depth = _DEPTH * moving.size * (1.0 + number / len(moving.scene.shapes))  # no faces coincide
+                corners, triangles = extruded(points, depth)
+                parts.append(self.primitive(corners, _TRIANGLES, fill, triangles))
         self.meshes.append({"name": name, "primitives": parts})
         return self.node({"name": name, "mesh": len(self.meshes) - 1})
 
@@ -168,6 +173,45 @@ def continuous(turns: FloatArray) -> FloatArray:
     products = np.einsum("ni,ni->n", turns[1:], turns[:-1])
     signs = np.concatenate([[1.0], np.cumprod(np.where(products < 0.0, -1.0, 1.0))])
     return turns * signs[:, None]
+
+
+def triangulated(outline: FloatArray) -> list[tuple[int, int, int]]:
+    """Return the triangles of a polygon, corners (n, 2) against the clock, by cutting off one ear after the other."""
+
+    def turn(a: int, b: int, c: int) -> float:
+        (ax, ay), (bx, by), (cx, cy) = outline[a], outline[b], outline[c]
+        return float((bx - ax) * (cy - ay) - (by - ay) * (cx - ax))
+
+    def is_ear(a: int, b: int, c: int) -> bool:
+        if turn(a, b, c) <= 0.0:
+            return False
+        others = (k for k in left if k not in (a, b, c))
+        return not any(min(turn(a, b, k), turn(b, c, k), turn(c, a, k)) >= 0.0 for k in others)
+
+    left = list(range(len(outline)))
+    found = []
+    while len(left) > 2:
+        corners = [(left[k - 1], left[k], left[(k + 1) % len(left)]) for k in range(len(left))]
+        ear = next((k for k, corner in enumerate(corners) if is_ear(*corner)), None)
+        if ear is None:  # corners in line
+            ear = min(range(len(left)), key=lambda k: abs(turn(*corners[k])))
+        else:
+            found.append(corners[ear])
+        del left[ear]
+    return found
+
+
+def extruded(points: FloatArray, depth: float) -> tuple[FloatArray, list[int]]:
+    """Return corners (2 n, 3) and triangles of a plate; outline (n, 3) across z, `depth` to each side."""
+    x, y, _ = points.T
+    points = points if x @ np.roll(y, -1) > y @ np.roll(x, -1) else points[::-1]
+    count, up = len(points), np.array([0.0, 0.0, depth])
+    faces = triangulated(points[:, :2])
+    triangles = [k for face in faces for k in face] + [k + count for face in faces for k in face[::-1]]
+    for k in range(count):
+        after = (k + 1) % count
+        triangles += [k, k + count, after, after, k + count, after + count]
+    return np.vstack([points + up, points - up]), triangles
 
 
 def _ball(rings: int = 12, sectors: int = 20) -> tuple[FloatArray, list[int]]:

@@ -230,3 +230,20 @@ def test_places_survive_renaming(tmp_path):
         with pytest.raises(ModelError) as refused:
             loader.load(tmp_path / "whole.yaml")
         assert (refused.value.where.file.rpartition("/")[2], refused.value.where.line) == ("pairs.yaml", line), wrong
+
+
+def test_cords_of_components_stand_beside_each_other(tmp_path):
+    (tmp_path / "bob.yaml").write_text("""
+fsm_dyn: 1
+coordinates: {x: m}
+points: {P: {from: O, at: x*N.x}, Q: {from: O, at: 1 m*N.y}}
+bodies: {ball: {center: P, mass: 1 kg}}
+contacts: {rope: {gap: "2 m - norm(pos(P, Q))"}}
+view: {ball: {circle: {radius: 0.1 m}}, cords: {rope: [P, Q]}}
+""")
+    path = tmp_path / "two.yaml"
+    path.write_text((tmp_path / "bob.yaml").read_text() + "use: {a: {file: bob.yaml}, b: {file: bob.yaml}}\n")
+    cords = fsm_dyn.load(path).view["cords"]
+    assert [(cord.contact, cord.points) for cord in cords] == [
+        ("rope", ("P", "Q")), ("a_rope", ("a_P", "a_Q")), ("b_rope", ("b_P", "b_Q"))
+    ]  # fmt: skip

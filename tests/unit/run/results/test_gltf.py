@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.language import loader
+from fsm_dyn.run.run_gltf import extruded
 
 SIZES = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}
 
@@ -97,3 +98,39 @@ def test_a_command_writes_it(tmp_path):
     document, _ = opened(tmp_path / "latch.glb")
     assert "rotation" not in document["nodes"][0]
     assert {node["name"].partition(" at ")[0] for node in document["nodes"] if " at " in node["name"]} == {"N"}
+
+
+def volume(corners, triangles):
+    """Return the volume within triangles, by the divergence theorem."""
+    a, b, c = (corners[triangles.reshape(-1, 3)[:, k]] for k in range(3))
+    return float(np.einsum("ni,ni->n", a, np.cross(b, c)).sum() / 6.0)
+
+
+def test_plates_are_closed_bodies():
+    """Random stars, not convex, in either sense: each edge twice, the volume that of area and thickness."""
+    random = np.random.default_rng(3)
+    for count in (3, 4, 7, 25):
+        angles = np.sort(random.uniform(0.0, 2.0 * np.pi, count))
+        rim = random.uniform(0.3, 1.0, count)[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+        x, y = rim.T
+        area = 0.5 * (x @ np.roll(y, -1) - y @ np.roll(x, -1))
+        for outline in (rim, rim[::-1]):
+            if area <= 0.0:  # a gap of more than half a turn
+                continue
+            corners, found = extruded(np.column_stack([outline, np.zeros(count)]), 0.05)
+            triangles = np.array(found)
+            assert volume(corners, triangles) == pytest.approx(0.1 * area, rel=1e-9)
+            edges = np.sort(np.concatenate([triangles.reshape(-1, 3)[:, [i, j]] for i, j in ((0, 1), (1, 2), (2, 0))]))
+            assert set(np.unique(edges, axis=0, return_counts=True)[1]) == {2}
+
+
+def test_planar_bodies_are_plates(tmp_path):
+    """The blocks of a planar model have faces, of one colour each, on both sides of the plane."""
+    run = fsm_dyn.simulate(fsm_dyn.compile("latch"), 0.05)
+    document, arrays = opened(run.to_gltf(tmp_path / "run.glb"))
+    faces = [part for mesh in document["meshes"] for part in mesh["primitives"] if part["mode"] == 4]
+    assert faces
+    for part in faces:
+        z = arrays[part["attributes"]["POSITION"]][:, 2]
+        assert z.max() == pytest.approx(-z.min())
+        assert z.max() > 0.0
