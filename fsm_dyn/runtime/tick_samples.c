@@ -29,6 +29,7 @@ static bool too_fast(const struct fsm_tick *tick, fsm_vector changes, double tim
 static bool disagrees(const struct fsm_tick *tick, double time);
 static bool drifts(const struct fsm_tick *tick, double time);
 static bool repeats(struct fsm_tick *tick);
+static bool is_compared(const struct fsm_tick *tick);
 static double unexplained(const struct fsm_tick *tick, const struct fsm_track *track, double velocity);
 static struct fsm_track followed(const struct fsm_tick *tick, int64_t axis, double time);
 static void keep_tracks(struct fsm_tick *tick, double time);
@@ -172,6 +173,14 @@ static bool repeats(struct fsm_tick *tick)
     return since > fsm_smaller(FSM_EQUAL_LONGEST, next);
 }
 
+/* Whether a sample is compared with the one taken last.  While a released device settles it shows no force, and what waited
+   in its line is as old as the stop. */
+static bool is_compared(const struct fsm_tick *tick)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    return counts->sample_accepted != 0 && !(counts->released != 0 && counts->settling > 0);
+}
+
 /* Return the fault that a sample shows, FSM_FAULT_NONE where it can be taken. */
 static int64_t examine(const struct fsm_tick *tick)
 {
@@ -187,7 +196,7 @@ static int64_t examine(const struct fsm_tick *tick)
         }
     }
     double time = time_since(tick);
-    bool compared = tick->counts->sample_accepted != 0 && tick->counts->may_jump == 0;
+    bool compared = is_compared(tick) && tick->counts->may_jump == 0;
     if (tick->counts->admittance != 0) {
         int64_t wrong = examine_force(tick, compared ? time : FSM_INFINITY);
         if (wrong != FSM_FAULT_NONE) {
@@ -323,7 +332,7 @@ static void keep_tracks(struct fsm_tick *tick, double time)
     for (int64_t i = 0; i < n_d; i++) {
         double velocity = tick->device.at[n_d + i];
         struct fsm_track track = {0.0, 0.0, velocity, velocity};
-        if (tick->counts->sample_accepted != 0) {
+        if (is_compared(tick)) {
             track = followed(tick, i, time);
         }
         double *kept = tick->tracks.at + 4 * i;

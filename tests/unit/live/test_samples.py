@@ -312,6 +312,21 @@ def test_samples_as_old_as_a_release_are_none(pressed):
         assert paced(pressed, clock, step) > 1.0
 
 
+def test_what_waited_in_a_line_while_the_loop_stood_still_is_no_fault(pressed):
+    """The first sample after a stop is as old as the stop: the device has moved since then."""
+    pressed.begin(STIFFNESS)
+    counts, old = pressed.stepper.tick_data.counts, pressed.handles[-1].position
+    assert paced(pressed, [5.0 + 1e-3 * k for k in range(30)]) > 1.0
+    paced(pressed, [5.03], step=50_000_000, position=[old])
+    assert (counts[TickCounts.RELEASE_REASON], counts[TickCounts.RELEASED]) == (ReleaseReason.TICK_DELAYED, 1)
+    pressed.handles[-1].position -= 8e-3
+    assert paced(pressed, [5.08 + 1e-3 * k for k in range(10)]) == 0.0
+    for k in range(1, 300):
+        force = paced(pressed, [5.09 + 1e-3 * k])
+    assert pressed.controller.phase == RUNNING
+    assert force > 1.0, "it is engaged again"
+
+
 def test_a_clock_that_runs_too_fast_explains_no_jump(pressed):
     """Only as much as it lagged before."""
     pressed.begin(STIFFNESS)
