@@ -71,6 +71,20 @@ class Timeline:
         """The time of the last row, s."""
         return self.bands[-1][1]
 
+    def names_at(self, t: Floats, *, after: bool = True) -> list[str]:
+        """Return the labels at times (s); at the end of a band that of the next one, or its own.
+
+        Parameters
+        ----------
+        t : ndarray, shape (n,)
+        after : bool
+            Which.
+        """
+        lasting = [band for band in self.bands if band[1] > band[0]] or [self.bands[-1]]
+        ends = np.array([band[1] for band in lasting])
+        places = np.searchsorted(ends, t, side="right" if after else "left")
+        return [lasting[int(place)][2] for place in np.minimum(places, len(lasting) - 1)]
+
     @cached_property
     def spans(self) -> dict[str, list[tuple[float, float]]]:
         """By label in the order of first entry: begin and length of its bands that have a length, s."""

@@ -21,7 +21,7 @@ from fsm_dyn.plot import style
 from fsm_dyn.plot.timelines import head, time_panel
 from fsm_dyn.run.pin_peaks import words_of
 from fsm_dyn.run.pins import Pin
-from fsm_dyn.run.run_timeline import dense_rows, timeline_of, visits_timeline
+from fsm_dyn.run.run_timeline import dense_rows, visits_timeline
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition
@@ -69,8 +69,8 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None, *, ax:
     """
     rows = dense_rows(trajectory.rows, trajectory.sample)
     chosen = _chosen(trajectory, rows, contacts)
-    timeline = timeline_of(trajectory.model, trajectory.record)
-    shades = np.array([style.strong(timeline.colours[name]) for name in trajectory.model.labels])[rows.mode]
+    timeline = visits_timeline(trajectory.reading)
+    shades = np.array([style.strong(timeline.colours[name]) for name in timeline.names_at(rows.t)])
     terms = trajectory.model.terms.evaluate(rows.t, rows.x, rows.context)
     if ax is not None and len(chosen) != 1:
         raise InputError("axes take one contact", found=", ".join(contact.name for _, contact in chosen))
@@ -237,7 +237,7 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
                 remedy=did_you_mean(name, found),
             )  # fmt: skip
     chosen = list(names) if names else _nearest_to_zero(found)
-    timeline = timeline_of(trajectory.model, trajectory.record)
+    timeline = visits_timeline(trajectory.reading)
     if ax is not None:
         if len(chosen) != 1:
             raise InputError("axes take one guard", found=", ".join(chosen) or "none")
@@ -323,7 +323,7 @@ def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
         transitions; the residual.
     """
     balance = trajectory.energy
-    timeline = timeline_of(trajectory.model, trajectory.record)
+    timeline = visits_timeline(trajectory.reading)
     stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
     if ax is not None:
         with style.settings():

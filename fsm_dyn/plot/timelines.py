@@ -19,7 +19,7 @@ from fsm_dyn.draw.run_diagrams import Floats, Strip, Timeline, VisitBox, VisitEd
 from fsm_dyn.draw.svg import SOFT, TEXT
 from fsm_dyn.plot import style
 from fsm_dyn.plot.style import mode_legend, text_width
-from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
+from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of, visits_timeline
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition, counted
 
@@ -142,7 +142,7 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: 
         _draw_modes(top, timeline, listed)
         _finish(picture, top, panels, timeline)
         if listed:
-            _list_transitions(picture, trajectory, listed, below / height)
+            _list_transitions(picture, trajectory, timeline, listed, below / height)
     return picture
 
 
@@ -169,7 +169,7 @@ def _timeline(trajectory: Trajectory, columns: Sequence[str] | None) -> Timeline
     for name in itertools.chain(*kinds):
         trajectory[name]  # an unknown name fails here, before anything is drawn
     rows = dense_rows(trajectory.rows, trajectory.sample)
-    return timeline_of(model, trajectory.record, rows, columns_by_unit(model, kinds))
+    return visits_timeline(trajectory.reading, rows, columns_by_unit(model, kinds))
 
 
 def _draw_panel(axes: Axes, t: Floats, strip: Strip, meanings: Mapping[str, str]) -> None:
@@ -259,12 +259,12 @@ def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:
 
 
 def _list_transitions(
-    picture: Figure, trajectory: Trajectory, listed: list[tuple[int, Transition]], top: float
+    picture: Figure, trajectory: Trajectory, timeline: Timeline, listed: list[tuple[int, Transition]], top: float
 ) -> None:
     line = _LINE / picture.get_figheight()
-    changes = [
-        " → ".join(style.fitted(mode, _NAMED, cut=abridged) for mode in item.change.split(" → ")) for _, item in listed
-    ]
+    times = np.array([item.time for _, item in listed])
+    ways = zip(timeline.names_at(times, after=False), timeline.names_at(times), strict=True)
+    changes = [" → ".join(style.fitted(name, _NAMED, cut=abridged) for name in dict.fromkeys(way)) for way in ways]
     across = 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH)
     if max(style.text_width(item.cause, 8.0) for _, item in listed) <= 72.0 * (0.98 - _STATES_LEFT - _CAUSES) * _WIDTH:
         across = max(_CAUSES, across)
@@ -405,7 +405,7 @@ def phase(
             return ax
         picture = style.new_figure(6.4, 5.2)
         _draw_phase(picture.add_axes((0.13, 0.11, 0.83, 0.74)), trajectory, x, y, units)
-        head(picture, timeline_of(trajectory.model, trajectory.record), "● start   □ end")
+        head(picture, visits_timeline(trajectory.reading), "● start   □ end")
     return picture
 
 
@@ -413,14 +413,14 @@ def _draw_phase(axes: Axes, trajectory: Trajectory, x: str, y: str, units: Mappi
     rows = dense_rows(trajectory.rows, trajectory.sample)
     across, up = rows[x], rows[y]
     jump = np.flatnonzero(np.diff(rows.t) == 0.0)
-    names = np.array(rows.labels)
-    colours = palette.mode_colours(trajectory.model.labels)
-    ends = [*jump.tolist(), len(rows) - 1]
+    timeline = visits_timeline(trajectory.reading)
+    names, colours = np.array(timeline.names_at(rows.t, after=False)), timeline.colours
+    ends = sorted({*jump.tolist(), *np.flatnonzero(names[1:] != names[:-1]).tolist(), len(rows) - 1})
     begin = 0
     for end in ends:
         part = slice(begin, end + 1)
         axes.plot(across[part], up[part], color=style.strong(colours[names[end]]), lw=1.4, zorder=3)
-        begin = end + 1
+        begin = end + 1 if end in jump else end
     for i in jump:
         if across[i] != across[i + 1] or up[i] != up[i + 1]:
             axes.plot(across[i : i + 2], up[i : i + 2], ":", color=palette.SOFT, lw=0.9, zorder=2)

@@ -43,24 +43,39 @@ def timeline_of(
     edges = [0, *(np.flatnonzero(labels[mode[1:]] != labels[mode[:-1]]) + 1).tolist()]
     times = [float(record.t[k]) for k in edges] + [float(record.t[-1])]
     bands = tuple((times[i], times[i + 1], str(labels[mode[k]])) for i, k in enumerate(edges))
-    strips = () if rows is None else tuple(
-        Strip(unit, tuple(names), np.array([rows[name] for name in names])) for unit, names in groups
-    )  # fmt: skip
     transitions = tuple(item.time for item in record.transitions)
     t = record.t if rows is None else rows.t
-    return Timeline(model.name, bands, palette.mode_colours(model.labels), transitions, t, strips)
+    return Timeline(model.name, bands, palette.mode_colours(model.labels), transitions, t, _strips(rows, groups))
 
 
-def visits_timeline(reading: RunReading) -> Timeline:
-    """Return a run as a timeline whose bands are its visits: phases, or modes by their short names."""
+def visits_timeline(
+    reading: RunReading, rows: Samples | None = None, groups: Iterable[tuple[str, Sequence[str]]] = ()
+) -> Timeline:
+    """Return a run as a timeline whose bands are its visits: phases, or modes by their short names.
+
+    Parameters
+    ----------
+    reading : RunReading
+    rows, groups
+        See :func:`timeline_of`.
+    """
+    if reading.model.automaton is None:  # no contacts to name modes after
+        return timeline_of(reading.model, reading.record, rows, groups)
     visits = reading.visits
     return Timeline(
         reading.model.name,
         tuple((visit.begin, visit.end, visit.name) for visit in visits),
         {name: fill.colour for name, fill in visits.fills.items()},
         tuple(item.time for item in reading.transitions),
-        reading.rows.t,
+        reading.rows.t if rows is None else rows.t,
+        _strips(rows, groups),
     )
+
+
+def _strips(rows: Samples | None, groups: Iterable[tuple[str, Sequence[str]]]) -> tuple[Strip, ...]:
+    if rows is None:
+        return ()
+    return tuple(Strip(unit, tuple(names), np.array([rows[name] for name in names])) for unit, names in groups)
 
 
 def columns_by_unit(model: RunModel, kinds: Iterable[Sequence[str]]) -> list[tuple[str, list[str]]]:

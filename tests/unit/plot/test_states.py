@@ -5,11 +5,14 @@ import dataclasses
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.plot import style
-from fsm_dyn.plot.timelines import states
+from fsm_dyn.plot.forces import energy
+from fsm_dyn.plot.timelines import phase, states
+from fsm_dyn.run.run_timeline import visits_timeline
 from fsm_dyn.run.trajectory import Trajectory
 
 
@@ -83,3 +86,28 @@ def test_the_meaning_of_a_coordinate_follows_its_name():
     assert words[1] == "q2"
     assert run.to_xarray()["q1"].attrs["long_name"] == "coordinate q1 (along the slope of the hill)"
     assert run.to_xarray()["q2"].attrs["long_name"] == "coordinate q2"
+
+
+@pytest.fixture(scope="module")
+def dropped():
+    """A ball with phases: it falls, rises, and stops at its second blow."""
+    return fsm_dyn.simulate(fsm_dyn.compile({
+        "fsm_dyn": 1, "name": "ball", "coordinates": ["y"], "points": {"P": {"from": "O", "at": "y*N.y"}},
+        "bodies": {"ball": {"center": "P", "mass": 1}}, "contacts": {"ground": {"gap": "y", "restitution": 0.5}},
+        "loads": [{"gravity": "-9.81*N.y"}], "initial": {"y": 1},
+        "phases": {"drop": {"when": "y_dot < 0"}, "rise": {"when": "otherwise"}},
+    }), until=0.9)  # fmt: skip
+
+
+def test_bands_headings_and_lists_are_of_phases(dropped):
+    for figure in (states(dropped), energy(dropped), phase(dropped)):
+        texts = {text.get_text() for text in figure.findobj(Text)}
+        assert {"drop", "rise"} <= texts
+        assert not any("all_free" in text for text in texts)
+    assert "drop → rise" in {text.get_text() for text in states(dropped).texts}
+
+
+def test_a_time_at_the_end_of_a_band_has_both_names(dropped):
+    timeline = visits_timeline(dropped.reading)
+    first = timeline.bands[0][1]
+    assert timeline.names_at([first], after=False) + timeline.names_at([first]) == ["drop", "rise"]
