@@ -290,6 +290,18 @@ class PooledExecutable(OnlineExecutable):
             i: list_guards(automaton.system, rest, [i])[none:] for i in range(len(automaton.mechanism.transitions))
         }
 
+    @cached_property
+    def _names(self) -> dict[tuple[int, ...], tuple[str, list[int]]]:
+        """Names of modes, and transitions out of them, by contact states."""
+        return {}
+
+    def _named(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
+        """Return the name of a mode and the user-defined transitions out of it."""
+        if states not in self._names:
+            name = self.automaton.name_of(states)
+            self._names[states] = (name.name, self.automaton.outgoing_transitions(name))
+        return self._names[states]
+
     def list_guards(self, states: tuple[int, ...]) -> tuple[Guard, ...]:
         """Return the same as :func:`fsm_dyn.derive.guards.list_guards`, composed of the prepared lists."""
         if self._parts is None:
@@ -302,7 +314,7 @@ class PooledExecutable(OnlineExecutable):
             for guard in parts[item]
             if guard.event is not Event.CLOSES or not any(states[i] for i in of_one_corner(contacts, guard.subject))
         ]
-        for i in self.automaton.outgoing_transitions(self.automaton.name_of(states)) if self._leaving else ():
+        for i in self._named(states)[1] if self._leaving else ():
             found += self._leaving[i]
         return tuple(found)
 
@@ -401,7 +413,8 @@ class PooledExecutable(OnlineExecutable):
 
     def _entries(self, programs: RunnableMode) -> tuple[int, str, Sequence[int], tuple[Any, ...]]:
         """Return flags, name, leaving transitions and columns of the guards of a mode."""
-        guards, name = programs.guards, self.automaton.name_of(programs.states)
+        guards = programs.guards
+        name, leaving = self._named(programs.states)
         codes = None if self.guard_enclosure is None else self.guard_enclosure.outputs(guards)
         columns = (
             [guard.event for guard in guards],
@@ -410,7 +423,7 @@ class PooledExecutable(OnlineExecutable):
             self.numerics.guards(guards),
             codes,
         )
-        return self._flags(programs), name.name, self.automaton.outgoing_transitions(name), columns
+        return self._flags(programs), name, leaving, columns
 
     def _enter(self, chart: ModeChart, entries: tuple[int, str, Sequence[int], tuple[Any, ...]] | None = None) -> None:
         """Write a chart into free rows of the tables, in place."""
