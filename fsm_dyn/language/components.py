@@ -466,12 +466,12 @@ def _name_tokens(source: str, where: Location) -> Iterator[Token]:
 # Sections whose entries are those of the model followed by those of its components.
 _SECTIONS = (
     *("parameters", "coordinates", "frames", "points", "bodies", "constraints", "shapes", "contacts"),
-    *("inputs", "schedule", "memory", "controllers", "outputs", "view", "joints"),
+    *("inputs", "schedule", "memory", "controllers", "outputs", "view", "joints", "imposed"),
 )
 # Sections of a component with declared names; `modes` and `ports` are left out.
 _DECLARING = (
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "shapes", "contacts"),
-    *("inputs", "memory", "controllers", "outputs"),
+    *("inputs", "memory", "controllers", "outputs", "imposed"),
 )
 
 

@@ -247,3 +247,45 @@ view: {ball: {circle: {radius: 0.1 m}}, cords: {rope: [P, Q]}}
     assert [(cord.contact, cord.points) for cord in cords] == [
         ("rope", ("P", "Q")), ("a_rope", ("a_P", "a_Q")), ("b_rope", ("b_P", "b_Q"))
     ]  # fmt: skip
+
+
+ROD = """
+fsm_dyn: 1
+name: rod
+parameters: {m: 1 kg, l: 0.4 m}
+coordinates: {q: rad}
+frames: {A: {rotate: {z: q}}}
+points:
+  C: {from: O, at: 0.5*l*A.x}
+  J: {from: O, at: l*A.x}
+bodies: {bar: {frame: A, center: C, mass: m, inertia: {zz: 0.01 kg*m^2}}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+imposed:
+  catch: {pin: [J, ground], at: 0.2 s, until: 0.3 s}
+"""
+TWO_RODS = """
+fsm_dyn: 1
+name: two_rods
+coordinates: {y: m}
+points: {S: {from: O, at: 1 m*N.x + y*N.y}}
+bodies: {cart: {center: S, mass: 2 kg}}
+constraints: {held: {position: y}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+use:
+  left: {file: rod.yaml}
+  right: {file: rod.yaml, attach: {point: S}}
+"""
+
+
+def test_a_component_brings_what_it_imposes(tmp_path):
+    """Each of two rods is caught and let go by its own pin, and moves as a rod alone does."""
+    (tmp_path / "rod.yaml").write_text(ROD)
+    (tmp_path / "two_rods.yaml").write_text(TWO_RODS)
+    both = loader.load(tmp_path / "two_rods.yaml")
+    assert list(both.imposed) == list(both.inputs) == ["left_catch", "right_catch"]
+    alone = fsm_dyn.simulate(fsm_dyn.compile(tmp_path / "rod.yaml"), until=0.4)
+    run = fsm_dyn.simulate(fsm_dyn.compile(both), until=0.4)
+    assert sorted(x.time for x in run.transitions) == pytest.approx(sorted(2 * [x.time for x in alone.transitions]))
+    times = np.linspace(0.0, 0.4, 41)
+    for name in ("left_q", "right_q"):
+        assert run.sample(times)[name] == pytest.approx(alone.sample(times)["q"], abs=1e-8)
