@@ -141,12 +141,20 @@ States = tuple[tuple[int, ...], ...]
 
 
 class LiveSession:
-    """Live session; made with :meth:`start`, ended with :meth:`close` or ``with``."""
+    """Live session; made with :meth:`start`, ended with :meth:`close` or ``with``.
+
+    Attributes
+    ----------
+    graph : ModeGraph
+        Coupled, with the parameters of the run.
+    parameters : mapping
+        Those unlike the model's file, with the usual dampings of couplers.
+    """
 
     def __init__(self, ready: Prepared, record: str | os.PathLike[str] | None = None) -> None:
         stepper = ready.stepper
         self.columns = columns_of(stepper)
-        self.graph = stepper.graph
+        self.graph, self.parameters = stepper.graph, dict(ready.settings.parameters)
         self._stepper = stepper
         self._lock, self._listening = threading.Lock(), threading.Lock()
         self._events_at = 0

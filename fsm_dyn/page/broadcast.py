@@ -335,6 +335,10 @@ class LiveBroadcast:
                 view.run_parameters.set(command["name"], command["value"])
             case "input":
                 view.run_parameters.drive(command["name"], command["value"])
+            case "loads":
+                found = await asyncio.to_thread(view.loads)
+                if view is self.view:
+                    self._send(found)
             case "point":
                 self._known(view, command["port"])
                 view.point(command["port"], command["at"], command["turn"], command["held"])

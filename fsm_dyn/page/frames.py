@@ -287,6 +287,11 @@ class FrameEncoder:
         points = self.evaluator.points(x, c)[0]
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
 
+    @property
+    def flat(self) -> Floats | None:
+        """Projection from N to the page, shape (2, 3); None for a spatial mechanism, projected by the page."""
+        return self.picture.flat if self.picture.planar else None
+
     def payload(self) -> dict[str, Any]:
         """Return the payload common to all frames."""
         mechanism = self.graph.automaton.mechanism

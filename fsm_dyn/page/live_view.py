@@ -33,6 +33,7 @@ from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder
+from fsm_dyn.page.pin_loads import RowSamples, live_forces, live_loads
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
 from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
 from fsm_dyn.run.causes import GuardWords
@@ -431,6 +432,7 @@ class LiveView:
             progress=progress,
         )
         self.columns = self.session.columns
+        self.graph, parameters = self.session.graph, self.session.parameters  # with the usual dampings
         try:
             progress("locating contacts, and warming up")
             self.encoder = FrameEncoder(self.graph, self.columns, start.x, start.context)
@@ -458,6 +460,7 @@ class LiveView:
         self._last: Floats | None = None
         self._before: Floats | None = None
         self._modes = len(self.evaluator.automaton.modes)
+        self._loads: tuple[RowSamples, list[str]] | None = None  # once asked for
 
     def payload(self) -> dict[str, Any]:
         """Return the payload of the run that does not change from frame to frame."""
@@ -474,6 +477,7 @@ class LiveView:
             "look_ahead": self.options.look_ahead,
             "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
             "offers_visits": self.device is None,
+            "offers_loads": "on request",
             "edits": self.options.edits,
             "recording": str(self.recording) if self.recording else "",
             "device": self._device_payload(),
@@ -501,7 +505,7 @@ class LiveView:
             encoder.evaluator,
             cast(PortHandles, encoder.port_handles),
         )
-        self.graph, self._charted = encoder.graph, -math.inf
+        self.graph, self._charted, self._loads = encoder.graph, -math.inf, None
         self.modes_added()
 
     def modes_added(self) -> bool:
@@ -526,7 +530,28 @@ class LiveView:
         samples = self._samples(rows, before)
         x, c = self.evaluator.state(rows[-1], self._before)
         head = (self.number, *(rows[-1][i] for i in (_TICK, TIME, _PHASE, _FAULT, _TRANSITIONS)))
-        return self.encoder.frame(head, self._states(rows[-1]), x, c, rows[-1], samples).astype("<f8").tobytes()
+        frame = self.encoder.frame(head, self._states(rows[-1]), x, c, rows[-1], samples)
+        return np.concatenate([frame, self._forces()]).astype("<f8").tobytes()
+
+    def loads(self) -> dict[str, Any]:
+        """Return the message that names the connections; from now on frames end with the forces in them.
+
+        Equations of connections are derived at their first use, outside the tick.
+        """
+        rows = RowSamples(self.evaluator)
+        found = live_loads(rows.start(), self.encoder.words, self.encoder.flat)
+        self._loads = rows, [pin["name"] for pin in found["pins"]]
+        return {"kind": "loads", "number": self.number, "loads": found}
+
+    def _forces(self) -> Floats:
+        """Return the forces in connections at the latest row, see :func:`.live_forces`; empty if nobody asked."""
+        if self._loads is None or self._last is None:
+            return np.zeros(0)
+        rows, names = self._loads
+        with np.errstate(all="ignore"):
+            x, c = self.evaluator.state(self._last, self._before)
+            row = rows.at([self._states(self._last)], [0], self._last[[TIME]], x[None], c[None])
+            return live_forces(row, names, self.encoder.flat)
 
     def _samples(self, rows: Floats, before: Floats | None) -> list[Floats]:
         """Return time, mode and quantities of at most ``SAMPLES`` new rows, including the last."""

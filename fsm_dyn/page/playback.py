@@ -9,7 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,21 +27,18 @@ from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.controller import PAUSED
 from fsm_dyn.live.recording import Recording, read_recording, recorded_graph
 from fsm_dyn.live.tick import ADVANCED, FIXED, TickColumns
+from fsm_dyn.live.tick_samples import parameter_changes
 from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.live_view import entry, independent_parameters
+from fsm_dyn.page.pin_loads import Impact, RowSamples, loads_payload
 from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
-from fsm_dyn.page.story import (
-    in_words,
-    instants,
-    loads_payload,
-    quantity_words,
-    story_payload,
-    usual_charts,
-    visit_times,
-)
+from fsm_dyn.page.story import in_words, instants, quantity_words, story_payload, usual_charts, visit_times
 from fsm_dyn.run.loop_state import read_transitions
+from fsm_dyn.run.pins import PinImpulses
 from fsm_dyn.run.record import transition_of
+from fsm_dyn.run.run_timeline import merged_samples
+from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition
 
@@ -196,16 +193,7 @@ def _looked_up(lookup: Sequence[int], numbers: Integers) -> Integers:
 
 def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], Floats]:
     """Return a function of the tick that gives the parameters, with those set during the run."""
-    names = list(graph.automaton.terms.layout.p)
-    begins, values = [-np.inf], [graph.parameters]
-    for event in recorded.events:
-        if event.get("event") == "command_done" and event["command"]["do"] == "set":
-            changed = values[-1].copy()
-            for name, value in event["command"]["values"].items():
-                if name in names:
-                    changed[names.index(name)] = float(value)
-            begins.append(float(event["tick"]))
-            values.append(changed)
+    begins, values = zip(*parameter_changes(graph, recorded.events), strict=True)
     return lambda tick: values[int(np.searchsorted(begins, tick, side="right")) - 1]
 
 
@@ -244,6 +232,43 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
     return RecordedRun(
         encoder, source, t, t, mode, states, at, changes, when, lambda number: in_words(trajectory, number), trajectory
     )
+
+
+# -- Forces in the connections of a recorded run -------------------------------------------------------------
+
+MOST_LOADED: Final = 20_000  # rows of a recording at which they are evaluated
+MOST_IMPACTS: Final = 2000  # the same, of impacts: those with the largest impulses of rows
+
+
+def row_samples(run: RecordedRun, numbers: Integers) -> Samples:
+    """Return rows of a recording as samples, by their numbers."""
+    rows = [run.at(int(number)) for number in numbers]
+    x, c = np.array([row.x for row in rows]), np.array([row.c for row in rows])
+    return RowSamples(run.encoder.evaluator).at(run.states, run.mode[numbers], run.t[numbers], x, c)
+
+
+def recorded_impacts(run: RecordedRun) -> list[Impact]:
+    """Return the impulses in connections at the impacts of a recording.
+
+    They are between two rows: from the row before, coordinates move on with the speeds just before the impact.
+    """
+    hits = [(k, item) for k, item in enumerate(map(run.transition, range(len(run.when)))) if item.impulse]
+    sizes = [sum(float(np.abs(part).sum()) for part in item.impulse.values()) for _, item in hits]
+    kept = np.sort(np.argsort(-np.array(sizes), kind="stable")[:MOST_IMPACTS])
+    if not len(kept):
+        return []
+    numbers = np.array([run.number(np.nextafter(run.when[hits[k][0]], -np.inf)) for k in kept], dtype=np.int64)
+    rows, found = row_samples(run, numbers), []
+    layout = rows.model.layout
+    for i, k in enumerate(kept.tolist()):
+        number, item = hits[k]
+        x = rows.x[i].copy()
+        x[layout.u_slice] = item.u_before
+        row = replace(rows.only(np.array([i])), x=x[None])
+        q_dot = rows.model.terms.evaluate(row.t, row.x, row.context, {"q_dot": None})["q_dot"]
+        row.x[:, layout.q_slice] += (run.when[number] - run.clock[numbers[i]]) * q_dot
+        found.append(Impact(float(run.when[number]), PinImpulses(row)(item)))
+    return found
 
 
 # -- Display frames of a recorded run ------------------------------------------------------------------------
@@ -295,6 +320,7 @@ class PlaybackFrames:
                     "when": packed(run.when),
                     "bands": self._bands(),
                 },
+                "offers_loads": "at once",
                 "ghost": None if self.before is None else self.before.encoder.picture.payload(),
                 "story": self._story(),
             }
@@ -332,13 +358,22 @@ class PlaybackFrames:
             "charts": usual_charts(trajectory, [(item.name, item.group) for item in quantities.all]),
         }
 
-    def loads(self) -> dict[str, Any] | None:
-        """Return the payload of the forces in connections; None for a recording of a live run."""
-        if self.run.trajectory is None:
-            return None
+    def loads(self) -> dict[str, Any]:
+        """Return the payload of the forces in connections."""
         if self._loads is None:
-            picture = self.run.encoder.picture
-            self._loads = loads_payload(self.run.trajectory, picture.flat if picture.planar else None, packed)
+            run, flat = self.run, self.run.encoder.flat
+            if run.trajectory is not None:
+                trajectory = run.trajectory
+                samples = merged_samples(trajectory.rows, trajectory.sample(instants(trajectory)))
+                impacts = [Impact(item.time, item.pin_impulse) for item in trajectory.transitions if item.impulse]
+                self._loads = loads_payload(samples, samples.t, impacts, trajectory.reading.words, flat, packed)
+            else:
+                count = len(run.t)
+                numbers = np.arange(count) if count <= MOST_LOADED else self.chosen(MOST_LOADED)
+                samples = row_samples(run, numbers)
+                self._loads = loads_payload(
+                    samples, run.clock[numbers], recorded_impacts(run), run.encoder.words, flat, packed
+                )
         return {"kind": "loads", "number": self.number, "loads": self._loads}
 
     def readers(self) -> int:
@@ -642,7 +677,7 @@ class PlaybackSession:
                 self._charting = asyncio.create_task(self._chart(playback, command["from"], command["to"]))
             case "loads":
                 found = await asyncio.to_thread(playback.loads)
-                if found is not None and playback is self._playback:
+                if playback is self._playback:
                     self._tell(found)
             case "transition_details":
                 items = playback.transition_details(command["first"])

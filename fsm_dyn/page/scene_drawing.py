@@ -65,6 +65,7 @@ class RowEvaluator(Kinematics):
         self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
         start = initial_state(graph.automaton, graph.values, graph.parameters)
         self._executable = PooledExecutable(graph.automaton, (start.x, start.context))
+        self.values, self.start = graph.values, (start.x, start.context)
         self.readers: list[ModeReader] = []
         self._readers: dict[tuple[int, ...], ModeReader] = {}
         self._numbers: dict[tuple[int, ...], int] = {}

@@ -434,7 +434,7 @@ def loads(
         raise InputError(f"in this run of {trajectory.model.name} no connection carries a load")
     impacts = [item for item in trajectory.transitions if item.impulse]
     timeline = visits_timeline(trajectory.reading)
-    titles = [f"{pin.info.name}: {words_of(trajectory.reading, pin.info)}" for pin in pins]
+    titles = [f"{pin.info.name}: {words_of(trajectory.reading.words, pin.info)}" for pin in pins]
     if ax is not None:
         if len(pins) != 1:
             raise InputError("axes take one connection", found=", ".join(chosen))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fsm_dyn.run.pins import Pins
     from fsm_dyn.run.transitions import Transitions
     from fsm_dyn.run.visits import RunReading
+    from fsm_dyn.run.words import Words
 
 UNITS: Final = {"force": "N", "torque": "N*m", "impulse": "N*s"}
 _HEADINGS: Final = ("connection", "of", "quantity", "peak", "time, s", "phase", "since")
@@ -136,7 +137,7 @@ def _of_motion(run: LoadedRun) -> Iterator[PeakLoad]:
             yield PeakLoad(
                 name, pin.info.kind, pin.info.parent, pin.info.child, quantity, most.maximum, time, run.labels[near],
                 run.reading.visits.at(time).name, run.reading.sentences.cause(before - 1) if before else "",
-                words_of(run.reading, pin.info),
+                words_of(run.reading.words, pin.info),
             )  # fmt: skip
 
 
@@ -149,26 +150,26 @@ def _of_impacts(run: LoadedRun) -> Iterator[PeakLoad]:
             yield PeakLoad(
                 name, pin.info.kind, pin.info.parent, pin.info.child, "impulse", max(sizes), hit.time,
                 hit.source_label or hit.source, run.reading.visits.at(hit.time).name,
-                run.reading.sentences.cause(number), words_of(run.reading, pin.info),
+                run.reading.sentences.cause(number), words_of(run.reading.words, pin.info),
             )  # fmt: skip
 
 
-def words_of(reading: RunReading, info: PinInfo) -> str:
+def words_of(words: Words, info: PinInfo) -> str:
     """Name a connection: of a contact its own words, of others "pin of the shank on the thigh"."""
-    number = next((k for k, item in enumerate(reading.model.contacts) if item.name == info.name), -1)
+    number = next((k for k, item in enumerate(words.model.contacts) if item.name == info.name), -1)
     if number >= 0:
-        return reading.words.feature(number)
+        return words.feature(number)
     kind = "joint" if info.kind == "rows" else info.kind
-    return f"{kind} of {_segment(reading, info.child)} on {_segment(reading, info.parent)}"
+    return f"{kind} of {_segment(words, info.child)} on {_segment(words, info.parent)}"
 
 
-def _segment(reading: RunReading, name: str) -> str:
+def _segment(words: Words, name: str) -> str:
     """Name a segment: its first body, "ground" for N."""
     if name == NEWTONIAN:
         return "ground"
-    mechanism = reading.words.mechanism
+    mechanism = words.mechanism
     bodies = [] if mechanism is None else [str(body.name) for body in mechanism.bodies.values() if body.frame == name]
-    return reading.words.word(bodies[0] if bodies else name)
+    return words.word(bodies[0] if bodies else name)
 
 
 def loads_table(peaks: Sequence[PeakLoad]) -> str:

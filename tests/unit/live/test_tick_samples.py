@@ -1,5 +1,7 @@
 """Rows of a live run as samples: the forces in all connections at every tick, without work for the tick."""
 
+import base64
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.tick_samples import samples_of_rows
+from fsm_dyn.page.playback import PlaybackFrames, from_recording
 
 BOB = {
     "fsm_dyn": 1,
@@ -37,12 +40,12 @@ def live(tmp_path_factory):
         rows, _ = session.rows(0)
         samples, following = session.samples(0)
     assert following == len(samples) == len(rows)
-    return session, rows, samples, off_line(read_recording(path))
+    return session, rows, samples, read_recording(path)
 
 
 def test_forces_at_every_tick_are_those_of_the_run_offline(live):
     """The pin carries weight, hand and stop of the bob, at all ticks in both modes."""
-    _, _, samples, run = live
+    samples, run = live[2], off_line(live[3])
     jumps = np.array([item.time for item in run.transitions])
     assert len(jumps)
     kept = (samples.t > 0.0) & (samples.t < run.t[-1])
@@ -77,3 +80,18 @@ def test_parameters_count_since_they_were_set(live):
     np.testing.assert_array_equal(found.context[:, p.index("l")], np.where(tick < 200, 0.3, 0.4))
     k = int(np.flatnonzero(tick == 120)[0])
     assert found.pins["pin"].force[k, 1] > samples.pins["pin"].force[k, 1] + 2.0
+
+
+def test_forces_of_a_recording_on_its_page(live):
+    """Course, peak and impulse of the pin, whose places at impacts are found between two ticks."""
+    recorded = live[3]
+    run, film = off_line(recorded), from_recording(recorded)
+    (shown,) = PlaybackFrames(film).loads()["loads"]["pins"]
+    sizes = np.frombuffer(base64.b64decode(shown["size"]), "<f4")
+    own = run.sample(np.clip(film.t, 0.0, run.t[-1])).pins["pin"].magnitude
+    kept = np.abs(film.t[:, None] - [item.time for item in run.transitions]).min(axis=1) > 1e-3
+    np.testing.assert_allclose(sizes[kept], own[kept], rtol=1e-5)
+    assert shown["peak"][0] == pytest.approx(sizes.max(), rel=1e-6)
+    hits = [(item.time, np.linalg.norm(item.pin_impulse["pin"][:3])) for item in run.transitions if item.impulse]
+    assert len(hits) == len(shown["impulses"]) > 0
+    np.testing.assert_allclose(shown["impulses"], hits, rtol=1e-5, atol=1e-12)

@@ -282,13 +282,18 @@ def test_frames_of_a_dragged_cart(view):
     width = HEAD + 6 * len(picture["shapes"]) + 2 * picture["anchors"]
     width += 4 * len(payload["pushes"]) + 5 * len(payload["ports"]) + 9 * len(payload["forces"])
 
+    pins = []
+
     def drag(t):
         cart.point("handle", (0.7 * math.sin(3.0 * t), 0.0), 0.0, engaged=True)
+        if t > 2.5 and not pins:
+            pins.extend(pin["name"] for pin in cart.loads()["loads"]["pins"])
 
     for frame in follow(cart, 3.0, drag):
         samples, guards = int(frame[7]), int(frame[9])
         assert frame[0] == 7
-        assert len(frame) == width + 2 * guards + samples * (2 + len(payload["quantities"]))
+        whole = width + 2 * guards + samples * (2 + len(payload["quantities"]))
+        assert len(frame) == whole + 6 * len(pins)  # forces in connections once they are asked for
         values = frame[width : width + 2 * guards : 2]
         if cart.session.modes[int(frame[3])] == "rolling":
             assert values.min() > -1e-6  # a guard below zero would have fired
@@ -296,6 +301,12 @@ def test_frames_of_a_dragged_cart(view):
         times.append(frame[2])
     assert guarded > 20
     assert times == sorted(times)
+    ticks = cart.session.samples(0)[0]
+    row = ticks.only(np.flatnonzero(ticks.t == times[-1])[:1])
+    assert pins == ["B_C", "rear_axle", "front_wheel"]
+    for name, shown in zip(pins, frame[whole:].reshape(3, 6), strict=True):
+        pin = row.pins[name]
+        assert shown == pytest.approx([*pin.at[0, :2], *pin.force[0, :2], pin.magnitude[0], 0.0], rel=1e-9, abs=1e-12)
     assert frame[width - 5 - 9 + 4] == pytest.approx(1.0)  # held
     assert cart.event_log.visits["sticking"] >= 1
     assert cart.event_log.entries[0]["cause"] == "caster_axis sticks (slip velocity zero)"

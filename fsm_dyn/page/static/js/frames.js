@@ -30,6 +30,7 @@ export class Frame {
     this.ghost = take(model.ghost ? 6 * model.ghost.shapes.length + 2 * model.ghost.anchors : 0);
     this.width = 2 + model.quantities.length;
     this.samples = take(this.count * this.width);
+    this.pins = numbers.subarray(at); // of a live run, on request: see pins.js
   }
 }
 

@@ -4,6 +4,7 @@ import { $, setText } from "./dom.js";
 import { HANDLE } from "./frames.js";
 
 const NEAR = 60; // px, largest distance of a press from its handle
+const OVER = 12; // px, of a handle at a connection: a press takes the handle
 const KEY_SPEED = 260; // px per second
 const TURN_SPEED = 1.2; // rad per second
 const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
@@ -62,6 +63,7 @@ export class HandleDrag {
     const nearest = this.ports
       .map((port, k) => [Math.hypot(...this.place(k).map((v, i) => v - [px, py][i])), k])
       .sort((a, b) => a[0] - b[0])[0];
+    if (event.target.closest?.(".pin-target") && !(nearest?.[0] <= OVER)) return; // a click shows a force, and moves nothing
     const onBody = event.target.closest?.("[data-body], .handle");
     this.mechanism.element.setPointerCapture(event.pointerId);
     if (!nearest || (nearest[0] > NEAR && !onBody)) {

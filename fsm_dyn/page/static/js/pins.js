@@ -1,4 +1,5 @@
-// Forces in connections of a finished run: a click on a pin shows its force as an arrow, its value, peak and course.
+// Forces in connections: a click on a pin shows its force as an arrow and its value; of a finished run peak and course,
+// of a live one, on request, the largest since then.
 
 import { $, el, setText, short, svg } from "./dom.js";
 import { doubles, floats, upTo } from "./base64_arrays.js";
@@ -16,7 +17,8 @@ export class Pins {
     this.card = $("pin");
     this.select = $("pin-name");
     this.select.addEventListener("change", () => this.choose(this.pins.find((pin) => pin.name === this.select.value) ?? null));
-    $("pin-peak").addEventListener("click", () => this.chosen && playback.go(this.chosen.peak[1]));
+    $("pin-peak").addEventListener("click", () => this.chosen && this.times && playback.go(this.chosen.peak[1]));
+    $("pin-ask").addEventListener("click", () => this.ask());
     const picture = mechanism.element;
     picture.addEventListener("pointerdown", (event) => (this.pressed = [event.clientX, event.clientY]));
     picture.addEventListener("click", (event) => this.clicked(event));
@@ -26,15 +28,25 @@ export class Pins {
     const name = this.chosen?.name; // again after a run with other parameters
     Object.assign(this, { about: model, pins: [], chosen: null, wanted: name });
     this.element.replaceChildren();
-    this.card.hidden = true;
     clearTimeout(this.asking);
-    if (model.story && !document.body.classList.contains("embedded")) this.asking = setTimeout(() => this.send({ do: "loads" }), WAIT);
+    const offered = document.body.classList.contains("embedded") ? "" : model.offers_loads, again = this.asked && this.run === model.name;
+    Object.assign(this, { asked: false, run: model.name });
+    this.card.hidden = offered !== "on request";
+    this.card.classList.toggle("asking", offered === "on request");
+    if (offered === "at once" || (offered === "on request" && again)) this.asking = setTimeout(() => this.ask(), WAIT);
+  }
+
+  ask() {
+    this.asked = this.send({ do: "loads" }) !== false;
   }
 
   loads({ loads }) {
-    this.times = doubles(loads.times);
+    this.times = loads.times ? doubles(loads.times) : null; // none: of a live run, from frame to frame
     this.axes = loads.axes;
-    this.pins = loads.pins.filter((pin) => pin.peak[0] > loads.least || pin.impulses.length).map((pin) => ({ ...pin, place: floats(pin.place), force: floats(pin.force), size: floats(pin.size) }));
+    this.pins = this.times
+      ? loads.pins.filter((pin) => pin.peak[0] > loads.least || pin.impulses.length).map((pin) => ({ ...pin, place: floats(pin.place), force: floats(pin.force), size: floats(pin.size) }))
+      : loads.pins.map((pin) => ({ ...pin, place: [], force: [], size: [], peak: [0, 0], impulses: [], determined: true }));
+    this.card.classList.remove("asking");
     for (const pin of this.pins) {
       pin.target = svg("circle", { class: "pin-target", r: 9, "data-pin": pin.name });
       const title = svg("title");
@@ -50,8 +62,21 @@ export class Pins {
     this.choose(this.pins.find((pin) => pin.name === this.wanted) ?? null);
   }
 
+  // Of a live run: the forces at its latest row, in the order of the connections.
+  take({ t, pins: numbers }) {
+    const { axes } = this, width = 2 * axes + 2;
+    if (numbers.length !== width * this.pins.length) return;
+    this.pins.forEach((pin, k) => {
+      const own = numbers.subarray(width * k, width * (k + 1));
+      Object.assign(pin, { place: own.subarray(0, axes), force: own.subarray(axes, 2 * axes), size: own.subarray(2 * axes), determined: !own[2 * axes + 1] });
+      if (pin.size[0] > pin.peak[0]) pin.peak = [pin.size[0], t];
+    });
+  }
+
   clicked(event) {
-    if (!this.pins.length || !this.pressed || Math.hypot(event.clientX - this.pressed[0], event.clientY - this.pressed[1]) > STILL) return;
+    const pressed = this.pressed;
+    this.pressed = null;
+    if (!this.pins.length || !pressed || Math.hypot(event.clientX - pressed[0], event.clientY - pressed[1]) > STILL) return;
     const box = this.mechanism.element.getBoundingClientRect(), at = [event.clientX - box.left, event.clientY - box.top];
     const away = (pin) => Math.hypot(pin.x - at[0], pin.y - at[1]), least = Math.min(...this.pins.map(away));
     if (!(least <= NEAR)) return;
@@ -64,18 +89,27 @@ export class Pins {
     this.select.value = pin?.name ?? "";
     for (const each of this.pins) each.target.classList.toggle("chosen", each === pin);
     this.card.classList.toggle("open", !!pin);
-    if (pin) {
-      setText($("pin-peak"), pin.peak[0] > 0 ? `peak ${short(pin.peak[0])} N at ${pin.peak[1].toPrecision(4)} s` : "no force but in impacts");
-      const [time, most] = pin.impulses.reduce((best, hit) => (hit[1] > best[1] ? hit : best), [0, 0]);
-      setText($("pin-impulse"), [most > 0 ? `largest impulse ${short(most)} N·s at ${time.toPrecision(4)} s` : "", pin.determined ? "" : "shared among redundant supports"].filter(Boolean).join("; "));
-      this.course(pin);
-    }
+    if (pin) this.tell(pin);
     const { view } = this.mechanism, [wide, high] = view.card;
     view.card = pin ? [this.card.offsetLeft + this.card.offsetWidth, this.card.offsetHeight] : [0, 0];
     if (!view.free && (wide !== view.card[0] || high !== view.card[1])) view.resized = true;
     if (!this.last) return;
     this.mechanism.frame(this.last);
     this.frame(this.last);
+  }
+
+  tell(pin) {
+    $("pin-peak").disabled = !this.times;
+    if (this.times) {
+      setText($("pin-peak"), pin.peak[0] > 0 ? `peak ${short(pin.peak[0])} N at ${pin.peak[1].toPrecision(4)} s` : "no force but in impacts");
+      const [time, most] = pin.impulses.reduce((best, hit) => (hit[1] > best[1] ? hit : best), [0, 0]);
+      setText($("pin-impulse"), [most > 0 ? `largest impulse ${short(most)} N·s at ${time.toPrecision(4)} s` : "", pin.determined ? "" : "shared among redundant supports"].filter(Boolean).join("; "));
+      this.course(pin);
+    } else {
+      setText($("pin-peak"), pin.peak[0] > 0 ? `largest seen ${short(pin.peak[0])} N at ${pin.peak[1].toPrecision(4)} s` : "no force so far");
+      setText($("pin-impulse"), pin.determined ? "" : "shared among redundant supports");
+      $("pin-course").replaceChildren();
+    }
   }
 
   // Size of the force over time; impulses as ticks above.
@@ -102,8 +136,9 @@ export class Pins {
 
   frame(frame) {
     this.last = frame;
-    if (!this.pins.length) return;
-    const { view } = this.mechanism, k = Math.max(0, upTo(this.times, frame.samples[0]) - 1);
+    if (!this.times) this.take(frame);
+    if (!this.pins[0]?.place.length) return;
+    const { view } = this.mechanism, k = this.times ? Math.max(0, upTo(this.times, frame.samples[0]) - 1) : 0;
     for (const pin of this.pins) {
       [pin.x, pin.y] = view.screen(...this.seen(pin.place, k, frame.space));
       pin.target.setAttribute("transform", `translate(${pin.x} ${pin.y})`);
@@ -119,6 +154,7 @@ export class Pins {
     arrow.text.setAttribute("y", pin.y - scale * fy + (fy < 0 ? 16 : -6));
     arrow.text.setAttribute("text-anchor", fx < 0 ? "end" : "start");
     setText($("pin-value"), value);
+    if (!this.times) return this.tell(pin);
     const { from, to } = this.playback, at = (WIDE * (frame.samples[0] - from)) / (to - from || 1);
     this.line.setAttribute("d", `M${at.toFixed(1)} 0V${HIGH}`);
   }
