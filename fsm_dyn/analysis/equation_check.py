@@ -200,7 +200,11 @@ class _Check:
         left = left.replace("'", "_dot")
         if left not in self._references:
             known = [*self._references, *self._aliases()]
-            raise InputError(f"no equation '{left}'", allowed=", ".join(known), remedy=did_you_mean(left, known))
+            remedy = did_you_mean(left, known)
+            if left in self._kane.independent and self._speeds:
+                dependent = ", ".join(symbol.name for symbol in self._speeds)
+                remedy = f"{left} is independent in this mode: solve the rows for {dependent}"
+            raise InputError(f"no equation '{left}'", allowed=", ".join(known), remedy=remedy)
         return left
 
     def _aliases(self) -> list[str]:
@@ -285,20 +289,21 @@ class _Check:
 
     def _as_a_whole(self, left: str, student: Node, reference: _Reference) -> str:
         """Return a verdict on the equation as a whole, nothing if it has to be taken apart."""
+        if self._difference(-student, reference) <= EQUAL:
+            return "wrong: all of it has the wrong sign"
         for name, other in self._references.items():
             if name == left or other.node.is_zero:
                 continue
             for sign, candidate in (("", student), ("-", -student)):
                 if self._difference(candidate, other) <= EQUAL:
                     return f"wrong: this is {sign}{name}"
-        if self._difference(-student, reference) <= EQUAL:
-            return "wrong: all of it has the wrong sign"
         speeds = ", ".join(symbol.name for symbol in self._speeds)
         if not speeds:
             return ""
         if not reference.on_rows and self._difference(student, _Reference(reference.node, True)) <= EQUAL:
             rows = ", ".join(self._kane.rows)
-            return f"equal only where the rows hold ({rows}): this force is unconstrained, so keep {speeds}"
+            what = "rate holds" if left.endswith("_dot") else "force is"
+            return f"equal only where the rows hold ({rows}): this {what} without them, so keep {speeds}"
         if reference.on_rows and left.endswith("_star_tilde"):
             raw = substitute([self._recombined(left)], self._without_drift)[0]
             if self._difference(student, _Reference(raw, True)) <= EQUAL:

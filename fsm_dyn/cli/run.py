@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from fsm_dyn.run.transitions import Transition
 
 
+CONTINUATION: Final = ("method", "step", "rtol", "atol")  # of a saved run may be others
+
 # -- Files that the command ``run`` writes of a run ----------------------------------------------------------
 
 PLOTS = ("score", "modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy", "outcome", "graph")
@@ -424,7 +426,10 @@ RunModelArgument = Annotated[
 ResumedFile = Annotated[
     str | None,
     typer.Option(
-        "--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, with its own settings."
+        "--resume",
+        metavar="FILE",
+        help="Continue a saved run (.run.json) to --until, with its own settings; "
+        "--method, --step, --rtol and --atol change those of what follows.",
     ),
 ]
 RestOnly = Annotated[bool, typer.Option("--rest", help="With --resume: without the rows of the saved run.")]
@@ -453,6 +458,7 @@ FullNames = Annotated[
 
 @handle_errors
 def run_command(
+    context: typer.Context,
     model: RunModelArgument = None,
     resume: ResumedFile = None,
     rest: RestOnly = False,
@@ -507,8 +513,9 @@ def run_command(
     given = {key: value for key, value in options.items() if value is not None}
     parameters = assignments("--set", set_)
     if resume is not None:
+        changed = {name: given.pop(name) for name in CONTINUATION if name in given and _was_given(context, name)}
         _refuse_settings({"a model": model, "--set": set_, "--watch": watching or None}, given)
-        _resume(resume, until, rest, outputs, as_json)
+        _resume(resume, until, rest, changed, outputs, as_json)
     else:
         _run_once_or_watching(model, rest, watching, lambda named: _run(named, parameters, given, outputs, as_json))
 
@@ -529,6 +536,12 @@ def _run_once_or_watching(model: str | None, rest: bool, watching: bool, run: Ca
     watch(models.resolve(split_name(model)[0]), lambda: run(model))
 
 
+def _was_given(context: typer.Context, parameter: str) -> bool:
+    """Return whether an option is on the command line: its default is not that of a saved run."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:
     """Refuse, with --resume, options already fixed by the saved run."""
     fixed = others | {declared(name).flag: value for name, value in given.items() if name != "until"}
@@ -537,7 +550,7 @@ def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:
         if value is not None and usual.get(name) != value:
             raise InputError(
                 f"a run is continued with its own settings: {name} cannot be combined with --resume",
-                allowed="--until, --rest and options of output",
+                allowed="--until, --rest, --method, --step, --rtol, --atol and options of output",
                 remedy="start a new run of the model",
             )
 
@@ -555,8 +568,10 @@ def _run(
     _carry_out(graph.name, simulated, lambda: graph, outputs, as_json)
 
 
-def _resume(file: str, until: float | None, rest: bool, outputs: RunOutputs, as_json: bool) -> None:
-    """Continue a saved run."""
+def _resume(
+    file: str, until: float | None, rest: bool, changed: dict[str, Any], outputs: RunOutputs, as_json: bool
+) -> None:
+    """Continue a saved run, with changed settings of integration."""
     if until is None:
         raise InputError("--resume needs the end of the run", remedy="add --until S")
     # The public interface brings the runtime along.
@@ -567,7 +582,7 @@ def _resume(file: str, until: float | None, rest: bool, outputs: RunOutputs, as_
         before = fsm_dyn.open_run(file)
 
     def resumed(progress: Callable[[float], None]) -> Trajectory:
-        return before.resume(until, whole=not rest, progress=progress)
+        return before.resume(until, whole=not rest, progress=progress, **changed)
 
     def graph() -> ModeGraph:
         return fsm_dyn.compile(load(f"<{file}>", text=before.model.text))

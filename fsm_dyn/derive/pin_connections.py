@@ -66,8 +66,20 @@ class PinBuilder:
             An entry is about a connection that does not exist, or its segments are in the other order.
         """
         parts, found = self._parts, {}
+        known_as: dict[tuple[str, str | int], PinEntry] = {}
         for entry in self._mechanism.pins.values():
-            if parts.child_of(entry) is not None or any(self._is_about(entry, group) for group in self._groups):
+            about: tuple[str, str | int] | None = None
+            if (joined := parts.child_of(entry)) is not None:
+                about = "tree", joined
+            elif rows := [k for k, group in enumerate(self._groups) if self._is_about(entry, group)]:
+                about = "rows", rows[0]
+            if about is not None:
+                first = known_as.setdefault(about, entry)
+                if first is not entry:
+                    raise ModelError(
+                        f"{first.label} and {entry.label} are the same one", entry.where, found=entry.name,
+                        remedy=f"write all its keys in {str(first.name)!r}",
+                    )  # fmt: skip
                 continue
             parent, child = (parts.segment_of(name) for name in entry.between or ("", ""))
             known = {NEWTONIAN, *parts.segments}

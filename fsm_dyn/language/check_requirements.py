@@ -95,7 +95,9 @@ def requirement_units(mechanism: Mechanism) -> dict[str, str]:
         unit = "1" if isinstance(item.claim, Count) else "s"
         for compared in comparisons(item):
             known = mechanism.uses_units
-            unit = dimension_text(dimension_of(mechanism, compared.quantity, dimensions)) if known else "1"
+            dimension = dimension_of(mechanism, compared.quantity, dimensions)
+            unit = "N*s" if compared.quantity.is_impulse else dimension_text(dimension)
+            unit = unit if known else "1"
         found[str(item.name)] = unit
     return found
 

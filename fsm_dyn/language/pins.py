@@ -44,9 +44,9 @@ class LoadLimits(KeyedMapping):
     what: ClassVar[str] = "the limits of a connection"
     example: ClassVar[str] = "limits: {force: 200 N}"
 
-    force: Text | None = expression("of its magnitude", None, unit=FORCE)
-    torque: Text | None = expression("of its magnitude", None, unit=ENERGY)
-    impulse: Text | None = expression("of its magnitude", None, unit=multiply(FORCE, TIME))
+    force: Text | None = expression("of its magnitude", None, unit=FORCE, bounds=POSITIVE)
+    torque: Text | None = expression("of its magnitude", None, unit=ENERGY, bounds=POSITIVE)
+    impulse: Text | None = expression("of its magnitude", None, unit=multiply(FORCE, TIME), bounds=POSITIVE)
 
     def by_quantity(self) -> Iterator[tuple[str, Text]]:
         """Yield the limits that there are, by their quantities."""

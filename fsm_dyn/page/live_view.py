@@ -544,7 +544,7 @@ class LiveView:
         return {"kind": "loads", "number": self.number, "loads": found}
 
     def _forces(self) -> Floats:
-        """Return the forces in connections at the latest row, see :func:`.live_forces`; empty if nobody asked."""
+        """Return the forces in connections at the latest row, see :func:`.live_forces`; empty before a request."""
         if self._loads is None or self._last is None:
             return np.zeros(0)
         rows, names = self._loads

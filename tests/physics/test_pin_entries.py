@@ -83,7 +83,16 @@ def test_limits_are_requirements():
     assert met.verdict == "met"
     largest = np.linalg.norm([0.598176, 0.553302])
     assert met.margin == pytest.approx(10.0 - largest, rel=1e-6)
-    assert met.unit == "kg*m/s"
+    assert met.unit == "N*s"
+
+
+def test_entries_that_are_refused():
+    """Of two entries about one connection one would be passed over; a limit that nothing can keep is a mistake."""
+    twice = two_links(pins={"hip": {"between": ["N", "A"], "outputs": ["force"]}, "N_A": {"limits": {"force": "9 N"}}})
+    with pytest.raises(fsm_dyn.ModelError, match="connection 'hip' and connection 'N_A' are the same one"):
+        list(run_of(twice, 0.01).pins)
+    with pytest.raises(fsm_dyn.ModelError, match="the force of connection 'hip' is not positive"):
+        run_of(two_links(pins={"hip": {"between": ["N", "A"], "limits": {"force": "0 N"}}}), 0.01)
 
 
 def test_wear_of_a_swinging_bob():

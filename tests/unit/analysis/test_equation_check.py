@@ -125,6 +125,8 @@ def test_the_print_of_67(graphs):
     ("equation", "verdict"),
     [
         ("q4_dot = u3", "wrong: this is u3"),
+        ("q4_dot = u2 - u3", "wrong: all of it has the wrong sign"),
+        ("q4_dot = u2*(L2*c4/L3 - 1) - s4*u1/L3", "equal only where the rows hold (front_wheel): this rate"),
         ("F1 = -push", "wrong: all of it has the wrong sign"),
         (F1.replace("= ", "= -(") + ")", "wrong: all of it has the wrong sign"),
         (
@@ -160,6 +162,7 @@ def test_rows_that_are_forgotten_or_assumed(graphs):
         ("F9 = 0", InputError, "F3_star, F1_tilde, F1_star_tilde"),
         ("F1 = mass*u1", ExpressionError, "mass"),
         ("F1 = __import__('os').system('true')", ExpressionError, "__import__"),
+        ("u2 = 0", InputError, "u2 is independent in this mode: solve the rows for u3"),
         ("F1", InputError, "left = right"),
     ],
 )
@@ -175,3 +178,9 @@ def test_command(tmp_path):
     (tmp_path / "mine.txt").write_text("Z1 = J/r\nF1_star_tilde = -(m + Z1)*u1_dot\n", encoding="utf-8")
     wrong = CliRunner().invoke(app, [*call, str(tmp_path / "mine.txt")])
     assert (wrong.exit_code, "factor r too many" in wrong.output) == (1, True)
+
+
+def test_a_force_of_the_opposite_sign_is_no_other_force(graphs):
+    """Without rows the force after them is the same one."""
+    found = fsm_dyn.check_equation(fsm_dyn.compile("bouncing_ball"), "flight", "F1 = m*g")
+    assert found.verdict == "wrong: all of it has the wrong sign"

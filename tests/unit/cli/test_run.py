@@ -11,6 +11,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.cli.options import assignments
+from fsm_dyn.cli.run import METHOD
 from fsm_dyn.core.errors import InputError
 from tests.unit.cli.conftest import call
 
@@ -243,11 +244,21 @@ def test_a_run_is_continued_as_it_was_begun(tmp_path):
         told(*begun, "--until", "2", "--json")
     )
     assert "bouncing_ball: 0.99 s to 2 s" in told("--resume", file, "--until", "2", "--rest")
+    # by another method from there on, also by that which is the default of new runs
+    begin = fsm_dyn.open_run(file)
+    for words, changed in (
+        (["--step", "5 ms"], {"step": "5 ms"}),
+        (["--method", METHOD.default], {"method": METHOD.default}),
+    ):
+        told("--resume", file, "--until", "2", "--csv", "--out", tmp_path, *words)
+        begin.resume(2.0, **changed).to_csv(tmp_path / "wanted.csv")
+        assert (tmp_path / "bouncing_ball.csv").read_text() == (tmp_path / "wanted.csv").read_text()
     told("--resume", file, "--until", "2", "--save-run", "--plot", "graph", "--out", tmp_path)
     assert "0 s to 3 s" in told("--resume", file, "--until", "3")
     for options, reason in (
         (["--resume", file], "--until"),
-        (["--resume", file, "--until", "9", "--rtol", "1e-3"], "--rtol"),
+        (["--resume", file, "--until", "9", "--strategy", "online"], "--strategy"),
+        (["--resume", file, "--until", "9", "--method", "eulr"], "eulr"),
         (["--resume", file, "--until", "9", "--set", "m=2"], "--set"),
         (["bouncing_ball", "--resume", file, "--until", "9"], "a model"),
         (["--resume", file, "--until", "1"], "later end"),

@@ -83,7 +83,7 @@ def test_parameters_count_since_they_were_set(live):
 
 
 def test_forces_of_a_recording_on_its_page(live):
-    """Course, peak and impulse of the pin, whose places at impacts are found between two ticks."""
+    """Course, peak and impulse of the pin, whose position at an impact is found between two ticks."""
     recorded = live[3]
     run, film = off_line(recorded), from_recording(recorded)
     (shown,) = PlaybackFrames(film).loads()["loads"]["pins"]

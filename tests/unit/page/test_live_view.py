@@ -282,18 +282,16 @@ def test_frames_of_a_dragged_cart(view):
     width = HEAD + 6 * len(picture["shapes"]) + 2 * picture["anchors"]
     width += 4 * len(payload["pushes"]) + 5 * len(payload["ports"]) + 9 * len(payload["forces"])
 
-    pins = []
+    pins = [pin["name"] for pin in cart.loads()["loads"]["pins"]]
 
     def drag(t):
         cart.point("handle", (0.7 * math.sin(3.0 * t), 0.0), 0.0, engaged=True)
-        if t > 2.5 and not pins:
-            pins.extend(pin["name"] for pin in cart.loads()["loads"]["pins"])
 
     for frame in follow(cart, 3.0, drag):
         samples, guards = int(frame[7]), int(frame[9])
         assert frame[0] == 7
         whole = width + 2 * guards + samples * (2 + len(payload["quantities"]))
-        assert len(frame) == whole + 6 * len(pins)  # forces in connections once they are asked for
+        assert len(frame) == whole + 6 * len(pins)  # with the forces in connections
         values = frame[width : width + 2 * guards : 2]
         if cart.session.modes[int(frame[3])] == "rolling":
             assert values.min() > -1e-6  # a guard below zero would have fired
