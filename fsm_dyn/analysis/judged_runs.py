@@ -434,8 +434,9 @@ class RunsTogether(Runs):
             ).tolist()
         judge = Judge(self)
         known = {item.name: item for item in model.requirements}
-        if any(compared.quantity.is_impulse for name in requirements for compared in comparisons(known[name])):
-            return [None] * len(alone)  # impulses are found run by run
+        compared = [found.quantity for name in requirements for found in comparisons(known[name])]
+        if any(quantity.is_impulse or quantity.is_wear for quantity in compared):
+            return [None] * len(alone)  # they are found run by run
         found = {name: judge.judge(known[name]) for name in requirements}
         verdicts = {name: [VERDICTS[k] for k in item.verdicts.tolist()] for name, item in found.items()}
         margins = {name: item.margins.tolist() for name, item in found.items()}

@@ -33,6 +33,7 @@ from fsm_dyn.language.requirement import (
 )
 from fsm_dyn.language.units import (
     DIMENSIONLESS,
+    ENERGY,
     FORCE,
     LENGTH,
     POWER,
@@ -125,6 +126,8 @@ def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: M
     if quantity.connection:
         if quantity.is_impulse:
             return multiply(FORCE, TIME)
+        if quantity.is_wear:
+            return ENERGY if quantity.name.endswith(".work") else LENGTH
         return multiply(FORCE, LENGTH) if quantity.name.rsplit(".", 1)[1].startswith("torque") else FORCE
     if not quantity.part:
         return dimensions.get(quantity.name, DIMENSIONLESS)
@@ -166,13 +169,18 @@ def _check(requirement: Requirement, mechanism: Mechanism, dimensions: Mapping[s
 
 
 def _check_impulse(requirement: Requirement, compared: QuantityComparison, what: str) -> None:
-    """Refuse claims about impulses at other times than those of transitions."""
+    """Refuse claims about impulses at other times than those of transitions, and about wear before the end."""
     claim = requirement.claim
     largest = isinstance(claim, Extreme) and claim.function == "peak"
     if compared.quantity.is_impulse and not largest:
         raise ModelError(
             f"{what}: an impulse has a value at transitions alone", requirement.where, found=requirement.formula,
             allowed=f"peak({compared.quantity.name}) < VALUE",
+        )  # fmt: skip
+    if compared.quantity.is_wear and not (isinstance(claim, Extreme) and claim.function == "final"):
+        raise ModelError(
+            f"{what}: wear adds up over a run", requirement.where, found=requirement.formula,
+            allowed=f"final({compared.quantity.name}) < VALUE",
         )  # fmt: skip
 
 
@@ -189,6 +197,12 @@ def _quantity(mechanism: Mechanism, quantity: MeasuredQuantity, what: str, where
         return
     if quantity.connection:
         _known(quantity.connection, _connections(mechanism), "a connection", what, where)
+        entry = mechanism.pins.get(quantity.connection)
+        if quantity.is_wear and (entry is None or entry.wear is None):
+            raise ModelError(
+                f"{what}: nothing is known of the wear of {quantity.connection!r}", where, found=str(quantity),
+                remedy=f"pins: {{{quantity.connection}: {{wear: {{rate: ..., area: ...}}}}}}",
+            )  # fmt: skip
         return
     names = (mechanism.coordinate_names, mechanism.speeds, mechanism.inputs, mechanism.memory, mechanism.outputs)
     quantities = {str(name): name for section in names for name in section}

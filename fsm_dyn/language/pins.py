@@ -10,12 +10,12 @@ from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, name, one_of, pair_of_names
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
 from fsm_dyn.language.keys import NAME, POSITIVE, expression, key, leaf, list_of, part, reference
-from fsm_dyn.language.requirement import IMPULSE, PIN_PARTS, Requirement, read_formula
+from fsm_dyn.language.requirement import IMPULSE, LOADS, Requirement, read_formula
 from fsm_dyn.language.units import ENERGY, FORCE, LENGTH, TIME, divide, multiply, power
 from fsm_dyn.language.yaml import LocatedList, Tree
 
 DRIVE: Final = "drive"
-OUTPUTS: Final = (*(part for part in PIN_PARTS if part != IMPULSE), DRIVE)
+OUTPUTS: Final = (*LOADS, DRIVE)
 
 
 def _names(tree: Tree) -> tuple[str, ...]:

@@ -39,9 +39,9 @@ EXTREMES = ("peak", "trough", "final")
 _CLAIMS = ("never", "always", "eventually", "count", *EXTREMES)
 PARTS = ("normal", "friction")
 IMPULSE = "impulse"  # at transitions
-PIN_PARTS = (
-    "force", "force_x", "force_y", "force_z", "torque", "torque_x", "torque_y", "torque_z", IMPULSE,
-)  # fmt: skip
+LOADS = ("force", "force_x", "force_y", "force_z", "torque", "torque_x", "torque_y", "torque_z")
+WEAR = ("sliding", "work", "depth")  # of connections with wear, over the run so far
+PIN_PARTS = (*LOADS, IMPULSE, *WEAR)
 _EVENTS = frozenset(word for law in LAWS for word in law.words)
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FORMS = (
@@ -73,6 +73,11 @@ class MeasuredQuantity:
     def is_impulse(self) -> bool:
         """Whether it is the impulse of a connection, which has a value at transitions alone."""
         return bool(self.connection) and self.name.endswith(f".{IMPULSE}")
+
+    @property
+    def is_wear(self) -> bool:
+        """Whether it adds up over the run: sliding, work or depth of a connection that wears."""
+        return bool(self.connection) and self.name.rsplit(".", 1)[1] in WEAR
 
     def __str__(self) -> str:
         text = f"{self.name}.{self.part}" if self.part else self.name

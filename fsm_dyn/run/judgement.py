@@ -38,6 +38,7 @@ from fsm_dyn.run.run import Run, Runs
 from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of
 from fsm_dyn.run.transitions import Transition
+from fsm_dyn.run.wear import wear_of
 
 # -- Errors of the quantities of a run -----------------------------------------------------------------------
 #
@@ -300,7 +301,7 @@ class Judge:
 
     def _extreme(self, function: str, compared: QuantityComparison) -> Findings:
         if function == "final":
-            value = self.column(self.samples.at(self.last_rows), compared.quantity)
+            value = self._final(compared.quantity)
             margin = self._sign(compared) * (value - self.number(compared.bound))
             return Findings(self._if_complete(self._satisfied(compared, margin, self.end)), margin, self.end)
         above = compared.op in (">", ">=")
@@ -309,6 +310,21 @@ class Judge:
         margin, time = self._greatest_margin(compared, self.steps, np.full(self.count, math.inf))
         met = self._satisfied(compared, margin, time)
         return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
+
+    def _final(self, quantity: MeasuredQuantity) -> FloatArray:
+        """Return the value at the end of each run."""
+        if quantity.is_wear:
+            return self._worn(quantity)
+        return self.column(self.samples.at(self.last_rows), quantity)
+
+    def _worn(self, quantity: MeasuredQuantity) -> FloatArray:
+        """Return sliding, work or depth of a connection at the end of the only run, shape (1,)."""
+        run = self.runs
+        if not isinstance(run, Run):
+            raise NotImplementedError("wear is found run by run")
+        entry = wear_of(run.all, run.record.starts, run.between)[quantity.connection]
+        found: FloatArray = getattr(entry, quantity.name.rsplit(".", 1)[1])[-1:]
+        return found
 
     def _largest_impulse(self, compared: QuantityComparison) -> Findings:
         value, time = np.zeros(self.count), self.none.copy()
@@ -380,7 +396,7 @@ class Judge:
     def _errors(self, quantity: MeasuredQuantity, numerics: Numerics, runs: IntArray, time: FloatArray) -> FloatArray:
         """Return the error of a quantity in some runs at their deciding times, shape (len(runs),), SI."""
         model = self.model
-        if quantity.name in model.layout.memory:
+        if quantity.name in model.layout.memory or quantity.is_wear:
             return np.zeros(len(runs))
         bounds = zip(self.rows.begin[runs], self.last_rows[runs], time[runs], strict=True)
         t = self.rows.t

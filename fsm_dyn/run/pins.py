@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -504,11 +504,14 @@ class PinImpulses:
         return None if transition.written < 0 else transition.written
 
 
-def of_connection(impulses: Mapping[str, FloatArray], name: str) -> FloatArray:
-    """Return the impulse of one of the connections; raise UnknownColumnError if there is none of this name."""
-    if name not in impulses:
-        raise _unknown(name, impulses)
-    return impulses[name]
+_Value = TypeVar("_Value")
+
+
+def of_connection(values: Mapping[str, _Value], name: str) -> _Value:
+    """Return the value of one of the connections; raise UnknownColumnError if there is none of this name."""
+    if name not in values:
+        raise _unknown(name, values)
+    return values[name]
 
 
 def _unknown(name: str, known: Iterable[str]) -> UnknownColumnError:

@@ -14,12 +14,14 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray, InputFunction
 from fsm_dyn.core.errors import InputError, Location, optional_library
 from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
+from fsm_dyn.language.requirement import WEAR
 from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.extremes import locate
 from fsm_dyn.run.outcomes import OUTCOMES, Outcome
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.transitions import ChangePoint, Transition, transition_fields
+from fsm_dyn.run.wear import PinWear
 
 if TYPE_CHECKING:
     import pandas
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 # Between the rows inputs are cubics through their recorded values and rates, exact if they are constant or linear.
 
 FORMAT: Final = "fsm_dyn run 1"
+ColumnsWithUnits: TypeAlias = Mapping[str, tuple[FloatArray, str]]
 LARGEST_FILE = 2**30
 _REMEDY = "write one with `fsm-dyn run --out`"
 
@@ -227,13 +230,13 @@ def _array(values: list[float] | list[Number] | Table) -> FloatArray:
 # -- Export of a run as text and as data sets ----------------------------------------------------------------
 
 
-def write_csv(rows: Samples, path: Path, pins: bool = False) -> Path:
+def write_csv(rows: Samples, path: Path, more: ColumnsWithUnits) -> Path:
     """Write time, mode and every column; a float is written with the digits to read it back exactly.
 
-    ``pins``: also those of the connections.  Headings are names with their units, ``x [m]``.
+    ``more``: also these.  Headings are names with their units, ``x [m]``.
     """
-    columns = dict(_columns(rows, pins))
-    known = _units(rows, pins)
+    columns = dict(_columns(rows, more))
+    known = _units(rows, more)
     units = {name: _unit(name, known) for name in columns} if known else {}
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -244,31 +247,52 @@ def write_csv(rows: Samples, path: Path, pins: bool = False) -> Path:
     return path
 
 
-def _columns(rows: Samples, pins: bool) -> Iterator[tuple[str, FloatArray]]:
+def _columns(rows: Samples, more: ColumnsWithUnits) -> Iterator[tuple[str, FloatArray]]:
     yield from rows.columns()
-    if pins:
-        yield from rows.pins.columns()
+    for name, (values, _) in more.items():
+        yield name, values
+
+
+def pin_columns(rows: Samples, wear: Mapping[str, PinWear]) -> ColumnsWithUnits:
+    """Return the columns of the connections of a run, and of their wear."""
+    units = rows.pins.units()
+    return {**{name: (values, units[name]) for name, values in rows.pins.columns()}, **_wear_columns(wear)}
+
+
+def _wear_columns(wear: Mapping[str, PinWear]) -> ColumnsWithUnits:
+    return {
+        f"pin.{name}.{part}": (getattr(found, part), "J" if part == "work" else "m")
+        for name, found in wear.items()
+        for part in WEAR
+    }
 
 
 def _pin_variables(rows: Samples) -> dict[str, Any]:
-    """Return force and torque in the connections along time, pin and axis."""
+    """Return force, torque and place of the connections along time, pin and axis."""
     pins = rows.pins
     found = {}
-    for part, unit in (("force", "N"), ("torque", "N m")):
+    act = "of the parent on the child, components in N"
+    parts = (("force", "force", "N", f"force {act}"), ("torque", "torque", "N m", f"torque {act}"),
+             ("place", "at", "m", "position of the connection in N"))  # fmt: skip
+    for name, part, unit, text in parts:
         values = (
             np.stack([getattr(pin, part) for pin in pins.values()], axis=1) if pins else np.zeros((len(rows), 0, 3))
         )
-        about = {"long_name": f"{part} of the parent on the child, components in N", "units": unit}
-        found[f"pin_{part}"] = (("time", "pin_name", "pin_axis"), values, about)
+        about = {"long_name": text, "units": unit}
+        found[f"pin_{name}"] = (("time", "pin_name", "pin_axis"), values, about)
     return found
 
 
 def to_xarray(
-    rows: Samples, transitions: Sequence[Transition], outcome: Outcome, warnings: Sequence[str], pins: bool = False
+    rows: Samples,
+    transitions: Sequence[Transition],
+    outcome: Outcome,
+    warnings: Sequence[str],
+    wear: Mapping[str, PinWear] | None,
 ) -> xarray.Dataset:
-    """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
-    module = optional_library("xarray")
-    units = _units(rows, False)
+    """Return the run as a data set; see :meth:`Trajectory.to_xarray`.  ``wear``: with connections and their wear."""
+    module, pins = optional_library("xarray"), wear is not None
+    units = _units(rows, {})
     variables: dict[str, Any] = {}
     for name, column in rows.columns():
         unit = _unit(name, units)
@@ -276,6 +300,8 @@ def to_xarray(
     for field, (values, unit, text) in transition_fields(transitions).items():
         about = {"long_name": text, **({"units": unit} if unit else {})}
         variables[f"transition_{field}"] = ("transition", values, about)
+    for name, (values, unit) in _wear_columns(wear or {}).items():
+        variables[name] = ("time", values, {"long_name": name, "units": unit})
     named = {"pin_name": list(rows.pins), "pin_axis": list("xyz")} if pins else {}
     dataset: xarray.Dataset = module.Dataset(
         {**variables, **(_pin_variables(rows) if pins else {})},
@@ -316,36 +342,36 @@ def _described(name: str, rows: Samples) -> str:
     return name
 
 
-def _units(rows: Samples, pins: bool) -> dict[str, str]:
-    """Return the units of columns by name, of forces along rows and, with ``pins``, in connections too."""
+def _units(rows: Samples, more: ColumnsWithUnits) -> dict[str, str]:
+    """Return the units of columns by name, of forces along rows too."""
     model = rows.model
     forces = {
         f"lambda.{label}": unit for label, unit in zip(model.row_labels(), model.force_units, strict=True) if unit
     }
-    return {**model.units, **forces, **(rows.pins.units() if pins else {})}
+    return {**model.units, **forces, **{name: unit for name, (_, unit) in more.items()}}
 
 
 def _unit(name: str, units: Mapping[str, str]) -> str:
     return "J" if name.startswith("energy.") else units.get(name, "")
 
 
-def to_pandas(rows: Samples, pins: bool = False) -> pandas.DataFrame:
+def to_pandas(rows: Samples, more: ColumnsWithUnits) -> pandas.DataFrame:
     """Return the rows as a data frame; see :meth:`Trajectory.to_pandas`."""
     module = optional_library("pandas")
     frame: pandas.DataFrame = module.DataFrame(
-        {"mode": rows.modes, **dict(_columns(rows, pins))}, index=module.Index(rows.t, name="time")
+        {"mode": rows.modes, **dict(_columns(rows, more))}, index=module.Index(rows.t, name="time")
     )
-    known = _units(rows, pins)
+    known = _units(rows, more)
     units = ((name, _unit(name, known)) for name in frame.columns)
     frame.attrs["units"] = {name: unit for name, unit in units if unit}
     return frame
 
 
-def write_parquet(rows: Samples, path: Path, pins: bool = False) -> Path:
+def write_parquet(rows: Samples, path: Path, more: ColumnsWithUnits) -> Path:
     """Write the rows as Parquet with units in the metadata of the columns; see :meth:`Trajectory.to_parquet`."""
     module, parquet = optional_library("pyarrow", "columns"), optional_library("pyarrow.parquet", "columns")
-    known = _units(rows, pins)
-    columns = {"time": rows.t, "mode": list(rows.modes), **dict(_columns(rows, pins))}
+    known = _units(rows, more)
+    columns = {"time": rows.t, "mode": list(rows.modes), **dict(_columns(rows, more))}
     units = {"time": "s", **{name: _unit(name, known) for name in columns if name not in ("time", "mode")}}
     arrays = {name: module.array(values) for name, values in columns.items()}
     fields = [

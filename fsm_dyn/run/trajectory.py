@@ -16,6 +16,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.draw.run_diagrams import timeline_svg, visit_graph_svg
 from fsm_dyn.draw.svg import element, escaped
+from fsm_dyn.language.requirement import WEAR
 from fsm_dyn.run import run_files as data_sets
 from fsm_dyn.run.causes import Happening
 from fsm_dyn.run.contact_periods import ContactPeriod, contact_periods
@@ -26,7 +27,7 @@ from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
 from fsm_dyn.run.extremes import Extremes, extremes
 from fsm_dyn.run.judgement import Judgement, judge
 from fsm_dyn.run.pin_peaks import PeakLoad, peak_loads
-from fsm_dyn.run.pins import PinImpulses, Pins
+from fsm_dyn.run.pins import PinImpulses, Pins, of_connection
 from fsm_dyn.run.prospect import prospects
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
@@ -179,7 +180,14 @@ class Trajectory:
         return self.rows.inputs
 
     def __getitem__(self, name: str) -> FloatArray:
-        """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``."""
+        """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``.
+
+        Of connections ``pin.<name>.force`` and so on, of those with wear also ``sliding``, ``work`` and ``depth``.
+        """
+        if name.startswith("pin.") and name.rpartition(".")[2] in WEAR:
+            connection, _, part = name.removeprefix("pin.").rpartition(".")
+            found: FloatArray = getattr(of_connection(self.wear, connection), part)
+            return found
         return self.rows[name]
 
     @property
@@ -435,6 +443,10 @@ class Trajectory:
         """
         return run_bytes(self.model, self.record, self._resume.stored() if self._resume else self._final)
 
+    def _more_columns(self, pins: bool) -> data_sets.ColumnsWithUnits:
+        """Return the columns of connections and their wear, if they are asked for."""
+        return data_sets.pin_columns(self.rows, self.wear) if pins else {}
+
     def to_csv(self, path: str | Path, pins: bool = False) -> Path:
         """Write every column as comma-separated text, numbers with the digits to read back exactly; return the path.
 
@@ -452,7 +464,7 @@ class Trajectory:
         Path
             The same.
         """
-        return data_sets.write_csv(self.rows, Path(path), pins)
+        return data_sets.write_csv(self.rows, Path(path), self._more_columns(pins))
 
     def to_xarray(self, pins: bool = False) -> xarray.Dataset:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
@@ -463,14 +475,15 @@ class Trajectory:
         Parameters
         ----------
         pins : bool
-            Whether with ``pin_force`` and ``pin_torque`` along ``time``, ``pin_name`` and ``pin_axis``.
+            Whether with ``pin_force``, ``pin_torque`` and ``pin_place`` along ``time``, ``pin_name`` and ``pin_axis``.
 
         Raises
         ------
         InputError
             If xarray is not installed (the extra ``analysis``).
         """
-        return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings, pins)
+        wear = self.wear if pins else None
+        return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings, wear)
 
     def to_pandas(self, pins: bool = False) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
@@ -487,7 +500,7 @@ class Trajectory:
         InputError
             If pandas is not installed (the extra ``analysis``).
         """
-        return data_sets.to_pandas(self.rows, pins)
+        return data_sets.to_pandas(self.rows, self._more_columns(pins))
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.
@@ -531,7 +544,7 @@ class Trajectory:
         InputError
             If pyarrow is not installed (the extra ``columns``).
         """
-        return data_sets.write_parquet(self.rows, Path(path), pins)
+        return data_sets.write_parquet(self.rows, Path(path), self._more_columns(pins))
 
     def to_rerun(self, path: str | Path) -> Path:
         """Write the run for the viewer Rerun, ``.rrd``; return the path.

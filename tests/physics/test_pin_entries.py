@@ -177,3 +177,36 @@ def test_study_of_the_force_in_a_pin():
         assert case.maximum["pin.A_B.force"] == pytest.approx(run.extremes("pin.A_B.force").maximum, rel=1e-12)
     with pytest.raises(fsm_dyn.InputError, match="no connection 'A_C'"):
         fsm_dyn.study(graph, {name: values}, outputs=["pin.A_C.force"], until=0.1)
+
+
+def test_wear_of_a_braked_box_as_quantities(tmp_path):
+    """Friction stops it after v^2/(2 mu g): columns, requirements, and the depth by hand."""
+    mu, m, v, rate, area = 0.3, 2.0, 1.5, 3e-14, 4e-4
+    away, work = v**2 / (2.0 * mu * 9.81), m * v**2 / (2.0 * mu)
+    limits = {"fine": "final(pin.table.depth) < 0.6 nm", "worn": "final(pin.table.depth) < 0.5 nm",
+              "short": "final(pin.table.sliding) < 0.4 m", "least": "final(pin.table.work) > 7.4 J"}  # fmt: skip
+    box = {
+        "fsm_dyn": 1, "name": "box", "initial": {"x_dot": f"{v} m/s"}, "requirements": limits,
+        "joints": {"x": {"prismatic": {"child": "S", "at": "O", "axis": "N.x"}},
+                   "y": {"prismatic": {"parent": "S", "child": "B", "at": "S_origin", "axis": "S.y"}}},
+        "bodies": {"box": {"frame": "B", "center": "B_origin", "mass": f"{m} kg"}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "contacts": {"table": {"gap": "dot(pos(B_origin), N.y)", "slip": "dot(vel(B_origin), N.x)", "friction": mu,
+                               "restitution": 0}},
+        "pins": {"table": {"wear": {"rate": f"{rate} m^2/N", "area": f"{area} m^2"}}},
+    }  # fmt: skip
+    run = fsm_dyn.simulate(fsm_dyn.compile(box), until=1.0)
+    wanted = {"sliding": away, "work": work, "depth": rate * work / area}
+    for part, value in wanted.items():
+        assert run[f"pin.table.{part}"][-1] == pytest.approx(value, rel=1e-12)
+    verdicts = {name: item.verdict for name, item in run.judge().items()}
+    assert verdicts == {"fine": "met", "worn": "violated", "short": "met", "least": "met"}
+    heading, *_, last = run.to_csv(tmp_path / "box.csv", pins=True).read_text().splitlines()
+    written = dict(zip(heading.split(","), last.split(","), strict=True))
+    assert float(written["pin.table.depth [m]"]) == run["pin.table.depth"][-1]
+    assert "pin.table.work [J]" in written
+    refused = {"always pin.table.depth < 1 nm": "adds up", "final(pin.y.depth) < 1 nm": "nothing is known",
+               "final(pin.table.depth) < 1 N": "is in N"}  # fmt: skip
+    for formula, reason in refused.items():
+        with pytest.raises(fsm_dyn.ModelError, match=reason):
+            fsm_dyn.compile({**box, "requirements": {"bad": formula}})
