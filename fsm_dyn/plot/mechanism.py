@@ -25,7 +25,7 @@ from fsm_dyn.plot.style import text_width
 from fsm_dyn.run.scene import NEWTONIAN, SceneShape, Symbol
 
 # Line widths, points: 1 px of a page is 0.72 points of a figure of 100 points to the inch.
-_OUTLINE, _LINE, _GROUND, _SPRING, _BAR = 0.9, 1.9, 1.3, 0.85, 4.0
+_OUTLINE, _LINE, _GROUND, _SPRING, _BAR, _LIT = 0.9, 1.9, 1.3, 0.85, 4.0, 1.6
 _NAME: Final = 8.0  # points
 _ABOVE: Final = 1e4  # of names
 _CELL: Final = 2.0  # px
@@ -396,6 +396,9 @@ class _InstantDrawing:
             )  # fmt: skip
 
     def _touching(self) -> None:
+        for face in self._view.lit[self._i] if len(self._view.lit) else ():
+            if np.isfinite(face).all():
+                self._plot(face + self._offset, "pivot", FORCE, _LIT, "lit")
         for place in self._view.touching[self._i]:
             if np.isfinite(place).all():
                 self._disk(place + self._offset, 0.75 * self._unit, "touch", FORCE, "#FFFFFF", 0.7)

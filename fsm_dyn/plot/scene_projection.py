@@ -12,12 +12,13 @@ from matplotlib.axes import Axes
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.run.contact_forces import WIDTH, Forces, Kinematics
 from fsm_dyn.run.input_pushes import LEAST, LONGER, SHORTEST, InputPushes
 from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.run_timeline import Placed, place_scene
 from fsm_dyn.run.samples import Samples
-from fsm_dyn.run.scene import ORIGIN, Scene, SceneShape
+from fsm_dyn.run.scene import ORIGIN, Outlines, Scene, SceneShape
 from fsm_dyn.run.scene_inference import with_symbols
 from fsm_dyn.run.trajectory import Trajectory
 
@@ -58,6 +59,8 @@ class View:
         Tails and heads of contact forces, NaN: none.
     open_contacts : tuple of frozenset of str
         Open contacts, by instant.
+    lit : ndarray, shape (n, n_faces, 2, 2)
+        Ends of straight faces that are touched, NaN while they are not.
     pushes : ndarray, shape (n, n_inputs, 2, 2)
         Tails and heads of the forces of inputs, NaN at zero.
     brakes : ndarray, shape (n, n_brakes, 2)
@@ -76,6 +79,7 @@ class View:
     touching: FloatArray
     arrows: FloatArray
     open_contacts: tuple[frozenset[str], ...] = ()
+    lit: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
     pushes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
     brakes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2)))
     sticking: BoolArray = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
@@ -306,6 +310,7 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     view = replace(
         view,
         touching=np.where(found.closed[..., None], places, np.nan),
+        lit=_lit_faces(trajectory, view),
         arrows=np.full((*places.shape, 2), np.nan),
         brakes=found.brakes,
         sticking=found.sticking,
@@ -319,6 +324,27 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     share[share < _SHORTEST] = np.nan
     along = forces * (LONGEST * (high - low).max() * share / np.where(norms > 0.0, norms, 1.0))[..., None]
     return replace(view, arrows=np.stack([places, places + along], axis=2))
+
+
+def _lit_faces(trajectory: Trajectory, view: View) -> FloatArray:
+    """Return the ends of straight faces of planar shapes, m, shape (n, k, 2, 2); NaN where no contact touches them."""
+    model, samples = trajectory.model, trajectory.sample(view.times)
+    found: list[FloatArray] = []
+    if model.automaton is not None:
+        outlines = Outlines(model.automaton, model.parameters, model.values)
+        shapes, placed = model.automaton.mechanism.shapes, place_scene(view.scene, samples)
+        for name, contact in model.automaton.mechanism.contacts.items():
+            faces = contact.features if isinstance(contact, FeatureContact) else ()
+            closed = np.array([name not in names for names in view.open_contacts], np.bool_)
+            for face in faces:
+                bounded = face.part == "face" and shapes[face.shape].straight_faces > 0
+                one = outlines.feature(face) if bounded and closed.any() else None
+                if one is None or one.along is None:
+                    continue
+                ends = np.array([one.offset, one.offset + one.along])
+                drawn = placed.outline(SceneShape(face.shape, one.frame, one.origin, ends)) @ view.flat.T
+                found.append(np.where(closed[:, None, None], drawn, np.nan))
+    return np.stack(found, axis=1) if found else np.zeros((len(view.times), 0, 2, 2))
 
 
 def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArray]:

@@ -285,3 +285,22 @@ def test_text_can_be_read_and_bodies_are_pale_with_dark_edges():
         assert _lab(_linear(fill))[0] >= 85.0
         assert _lab(_linear(edge))[0] <= 45.0
         assert _contrast(edge, fill) >= 4.5
+
+
+def test_a_face_is_lit_while_it_is_touched():
+    """A point falls past the upper of two shelves, drawn from (1, 0) to (3, 0), and lands on the lower one."""
+    run = fsm_dyn.simulate(fsm_dyn.compile({
+        "fsm_dyn": 1, "name": "drop", "coordinates": ["y"], "points": {"P": {"from": "O", "at": "2*N.x + y*N.y"}},
+        "bodies": {"bead": {"center": "P", "mass": 1}},
+        "shapes": {"shelf": {"segment": {"points": [[1, 0], [3, 0]]}, "side": "N.y"},
+                   "aside": {"segment": {"points": [[5, 0.5], [6, 0.5]]}, "side": "N.y"}},
+        "contacts": {"lands": {"point": "P", "on": "shelf"}, "passes": {"point": "P", "on": "aside"}},
+        "loads": [{"gravity": "-9.81*N.y"}], "initial": {"y": 1},
+    }), until=1.0)  # fmt: skip
+    view = with_force_arrows(run, project(run, trajectory_scene(run), np.array([0.2, 0.9])))
+    assert np.isnan(view.lit[0]).all()
+    assert [face.tolist() for face in view.lit[1] if np.isfinite(face).all()] == [[[1, 0], [3, 0]]]
+    for instant, count in enumerate((0, 1)):
+        axes = style.new_figure(3, 3).add_subplot()
+        draw_scene(axes, view, instant)
+        assert sum(line.get_gid() == "lit" for line in axes.lines) == count
