@@ -41,7 +41,7 @@ def test_a_live_run_shows_forces_on_request(viewed, tmp_path, width, height):
     page.set_viewport_size({"width": width, "height": height})
     page.running()
     numbers = page.evaluate("fsmDyn.drawn.numbers.length")
-    assert page.evaluate("fsmDyn.pins.pins.length") == 0, "nobody asked"
+    assert page.evaluate("fsmDyn.pins.pins.length") == 0, "without a request"
     page.locator("#pin-ask").click()
     page.wait(FRAMES)
     assert page.evaluate("fsmDyn.drawn.numbers.length") == numbers + 6
