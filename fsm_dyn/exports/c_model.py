@@ -17,12 +17,14 @@ from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, of_one_corner
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mode_identifiers
 from fsm_dyn.language import expressions
-from fsm_dyn.language.elements import BOOLEAN
+from fsm_dyn.language.elements import BOOLEAN, TableSchedule
 from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.page.frames import guard_texts
 from fsm_dyn.programs.enclosure_code import enclosure_code
+from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
 from fsm_dyn.run import online as oc
@@ -31,6 +33,7 @@ from fsm_dyn.run import tables as tb
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.online import online_enclosure, online_programs
+from fsm_dyn.run.run_inputs import schedule_parameters
 from fsm_dyn.run.tables import guard_enclosures
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.words import Words
@@ -57,6 +60,7 @@ from fsm_dyn.runtime.abi import (
     Rank,
     RingColumn,
     Sizes,
+    StartUse,
     ToleranceTable,
     TransitionColumn,
     fields_of,
@@ -382,7 +386,9 @@ def tunable_parameters(run: ExportedRun) -> list[str]:
     run : ExportedRun
         The exported run.
     """
-    structural = structural_parameters(run.automaton)
+    structural = structural_parameters(run.automaton) | tabled_parameters(run)
+    if not has_settable_start(run.automaton):
+        structural |= _of_start(run)
     texts = {name: parameter.values for name, parameter in run.automaton.mechanism.parameters.items()}
     read = {
         name: {free for text in values for free in free_names(expressions.parse(text))} & set(texts)
@@ -394,6 +400,63 @@ def tunable_parameters(run: ExportedRun) -> list[str]:
         for name in run.automaton.terms.layout.p
         if name not in structural and name.partition("[")[0] in texts.keys() - computed
     ]
+
+
+def tabled_parameters(run: ExportedRun) -> frozenset[str]:
+    """Return the parameters in schedules that are tables, which an export has as numbers."""
+    schedules = [item.schedule for item in run.automaton.mechanism.inputs.values()]
+    return schedule_parameters(run.automaton, [item for item in schedules if isinstance(item, TableSchedule)])
+
+
+def _of_start(run: ExportedRun) -> frozenset[str]:
+    """Return the parameters in the expressions of the start."""
+    initial = run.automaton.mechanism.initial
+    texts = [*initial.values.values(), *initial.guess.values()]
+    return frozenset(str(name) for text in texts for name in free_names(expressions.parse(text)))
+
+
+def start_parameters(run: ExportedRun) -> frozenset[str]:
+    """Return the parameters that the start depends on and that can be set until the run begins."""
+    if not has_settable_start(run.automaton) or run.options.initial:
+        return frozenset()
+    return _of_start(run) & frozenset(name.partition("[")[0] for name in tunable_parameters(run))
+
+
+def start_reads(run: ExportedRun) -> NDArray[np.int8]:
+    """Return of each parameter whether the start reads it, and whether nothing else does."""
+    automaton, known = run.automaton, start_parameters(run)
+    layout, found = automaton.terms.layout, []
+    programs = [
+        automaton.terms, automaton.report, *automaton.resets, automaton.sample, *(item.program for item in
+        run.inputs.sources), *(program for both in run.programs for program in both),
+    ]  # fmt: skip
+    read = {name for program in programs if program is not None for name in program_arguments(program)}
+    for name in layout.p:
+        uses = StartUse.FREE
+        if name.partition("[")[0] in known:
+            uses = StartUse.SHARED if name in read else StartUse.ALONE
+        found.append(uses)
+    return np.array(found, np.int8)
+
+
+def program_arguments(program: Program) -> set[str]:
+    """Return the names of the parameters that a program reads."""
+    read = {index for _, operands in program.instructions for index in operands}
+    read |= {index for output in program.results for index in output.indices}
+    first = 1 + program.layout.n_x
+    return {name for k, name in enumerate(program.layout.p) if first + k in read}
+
+
+def start_values(run: ExportedRun) -> tuple[Program, NDArray[np.int8]]:
+    """Return the program of the coordinates and speeds that the model states at the start, and which these are."""
+    layout, stated = run.automaton.terms.layout, run.automaton.mechanism.initial.values
+    graph = ExpressionGraph()
+    symbols: dict[str, Node] = {name: graph.symbol(name) for name in layout.p} | {"pi": graph.constant(np.pi)}
+    algebra = ScalarAlgebra(graph, symbols)
+    names = [*layout.q, *layout.u]
+    nodes = [algebra.scalar(stated[name]) if name in stated else graph.constant(0.0) for name in names]
+    program = Program.from_nodes(layout, {"start": np.array(nodes, dtype=object)})
+    return program, np.array([name in stated for name in names], np.int8)
 
 
 # -- The generated part of an export to C99 ------------------------------------------------------------------
@@ -489,6 +552,12 @@ def source(run: ExportedRun) -> str:
     model["reads_time"] = str(int(reads_time(run)))
     if has_settable_start(run.automaton):
         model |= {name: data.array(name, values) for name, values in start_states(run.automaton).items()}
+    if start_parameters(run):
+        program, stated = start_values(run)
+        model |= {
+            "start_values": kernel("start_values", program), "start_stated": data.array("start_stated", stated),
+            "start_reads": data.array("start_reads", start_reads(run)),
+        }  # fmt: skip
     model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
@@ -649,7 +718,8 @@ def memory_words(run: ExportedRun) -> int:
         ImpactEnergy.COUNT, s["n_u"], LOG_LENGTH, context,  # work
         _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
         _PASSAGES * (PassageColumn.ROWS + rows),
-        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), report_room(run), n + contacts, n,
+        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), report_room(run), n + contacts,
+        2 * n, n,
     ]  # fmt: skip
     words = sum(map(real, vectors))
     words += Counters.COUNT + 2 * most + 2 * contacts + s["n_modes"]

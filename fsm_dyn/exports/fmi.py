@@ -20,7 +20,7 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import is_free
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, spare_parts, text
+from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, spare_parts, start_reads, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.unit_files import shared_library, terminals
 from fsm_dyn.language.units import TABLE, dimension_text
@@ -29,7 +29,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import c_function, share_angles
 from fsm_dyn.programs.traversal import tangent
-from fsm_dyn.runtime.abi import Event
+from fsm_dyn.runtime.abi import Event, StartUse
 
 # -- The variables of a Functional Mock-up Unit, as both versions of the standard describe them --------------
 
@@ -124,6 +124,7 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     pairs = zip(given["lowest"].tolist(), given["highest"].tolist(), strict=True)
     limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
     tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
+    uses = dict(zip(run.automaton.terms.layout.p, start_reads(run), strict=True))
     start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
 
     def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
@@ -137,7 +138,9 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     yield Variable("time", "time", "time", 0, "independent", "continuous", unit="s")
     for name in names["parameter"]:
         if name in tunable:
-            found = made("parameter", name, "parameter", "parameter", "tunable", "exact")
+            variability = "fixed" if uses.get(name) == StartUse.ALONE else "tunable"
+            text = "parameter of the start" if variability == "fixed" else "parameter"
+            found = made("parameter", name, text, "parameter", variability, "exact")
             yield replace(found, limits=limits[name])
         else:
             yield made("parameter", name, "parameter, set when the unit is made", "local", "constant", "exact")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.exports.c_model import embeds_online, most_guards, page_modes, tunable_parameters
+from fsm_dyn.exports.c_model import embeds_online, most_guards, page_modes, start_reads, tunable_parameters
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.wasm import BINARY, TABLE_BEGIN, WasmModel, machine_bytes, wasm_model
 from fsm_dyn.language.elements import PortAxis, TableSchedule
@@ -29,6 +29,7 @@ from fsm_dyn.programs.program import Program
 from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, vector_of
 from fsm_dyn.run.transitions import cause_words
+from fsm_dyn.runtime.abi import StartUse
 
 # -- Contents of a self-contained page -----------------------------------------------------------------------
 #
@@ -194,7 +195,9 @@ def _directions(handle: PortHandle, frames: Sequence[str], values: Mapping[str, 
 
 def _parameters(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]:
     """Return the tunable parameters: single numbers on which no other parameter and no gap depends."""
-    mechanism, tunable = run.automaton.mechanism, set(tunable_parameters(run))
+    alone = {name for name, use in zip(run.automaton.terms.layout.p, start_reads(run), strict=True)
+             if use == StartUse.ALONE}  # fmt: skip
+    mechanism, tunable = run.automaton.mechanism, set(tunable_parameters(run)) - alone
     units, names = units_of(mechanism), list(run.automaton.terms.layout.p)
     coupling = {
         name for port in coupled_ports(mechanism) for axis in port.axes for name in (axis.stiffness, axis.damping)

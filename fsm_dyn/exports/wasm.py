@@ -223,6 +223,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 *(2 * [pointer(0)]),  # the page has its own ways to begin elsewhere
                 pointer(pins),
                 integer(len(run.forces.units)),
+                *(3 * [pointer(0)]),
             ]
         )
     )

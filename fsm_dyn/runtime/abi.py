@@ -699,6 +699,14 @@ class InputMotion(IntEnum):
     SWITCHES = 2  # it is boolean, 0 or 1, so it must not run
 
 
+class StartUse(IntEnum):
+    """Whether the start of an exported model reads a parameter."""
+
+    FREE = 0
+    SHARED = 1
+    ALONE = 2  # nothing else does
+
+
 class Far:
     """Bound for the guards left out of steps."""
 

@@ -227,6 +227,13 @@ enum fsm_input_motion {
     FSM_INPUT_SWITCHES = 2, // it is boolean, 0 or 1, so it must not run
 };
 
+/* Whether the start of an exported model reads a parameter. */
+enum fsm_start_use {
+    FSM_START_FREE = 0,
+    FSM_START_SHARED = 1,
+    FSM_START_ALONE = 2, // nothing else does
+};
+
 /* Inputs as the compiled loop reads them. */
 struct fsm_input_tables {
     struct fsm_input_counts *counts;

@@ -1,5 +1,7 @@
 """Machines that begin elsewhere: the states that Python assembles, and the motions from there."""
 
+import ctypes
+
 import fmpy
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from fmpy.fmi3 import FMU3Slave
 from fmpy.validation import validate_fmu
 
 import fsm_dyn
+from fsm_dyn.runtime.abi import Status
 from tests.exports.building import Machine, exported, quick_units
 from tests.exports.importer import QUIET
 
@@ -118,3 +121,59 @@ def stepped(version, path, folder, values, last, names):
     with pytest.raises(FMICallException):
         put(given[:1], [1.0])
     it.freeInstance()
+
+
+#: A ball on a rod that turns: `far` and `quick` are of the start alone, `slow` of a load too, `push` of a table.
+THROWN = """
+fsm_dyn: 1
+name: thrown
+parameters: {far: 1 m, quick: 0.5 m/s, slow: 2 m/s, push: 3 N, m: 1 kg}
+coordinates: {x: m, y: m, q: rad}
+points: {P: {from: O, at: x*N.x + y*N.y}}
+bodies: {ball: {center: P, mass: m}}
+constraints: {rod: {position: y - x*tan(q)}, turns: {velocity: rate(q) - 0.1 rad/s}}
+contacts: {end: {gap: 3 m - x, restitution: 0.5}}
+inputs: {force: N}
+schedule: {force: {steps: [[0 s, push], [0.2 s, 0 N]]}}
+loads: [{gravity: -9.81 m/s^2*N.y}, {force: "(force - 0.5 N*s/m*slow)*N.x", at: P}]
+initial: {x: 2*far, q: 0.2 rad, x_dot: quick + slow/4}
+"""
+
+
+def test_parameters_of_the_start_are_solved_for_again(tmp_path, monkeypatch):
+    """In C and by FMPy, until the run begins: the rod's end and speeds follow; the motion is that of Python."""
+    (tmp_path / "thrown.yaml").write_text(THROWN)
+    graph = fsm_dyn.compile(tmp_path / "thrown.yaml")
+    names, layout = graph.automaton.terms.layout.p, graph.automaton.terms.layout
+    machine = Machine(fsm_dyn.export(graph, tmp_path / "exported"), "thrown")
+    put = machine.lib.fsm_machine_set_parameter
+    put.restype = ctypes.c_bool
+    it = machine.create()
+
+    def set_parameter(name, value):
+        return put(ctypes.c_void_p(it), ctypes.c_int64(names.index(name)), ctypes.c_double(value))
+
+    given = {"far": 0.8, "slow": 1.2, "quick": 0.9}
+    assert all(set_parameter(name, value) for name, value in given.items())
+    run = fsm_dyn.simulate(graph, parameters=given, until=0.5, strategy="compiled")
+    np.testing.assert_allclose(machine.state(it, layout.n_x), run.rows.x[0], rtol=1e-11, atol=1e-12)
+    assert machine.advance(it, 0.5) == Status.DONE
+    np.testing.assert_allclose(machine.state(it, layout.n_x), run.rows.x[-1], rtol=1e-9)
+    assert not set_parameter("far", 0.7), "the run has begun"
+    assert set_parameter("slow", 1.0), "a load reads it, too"
+    assert not set_parameter("push", 1.0), "the schedule is a table of numbers"
+    quick_units(monkeypatch)
+    path = fsm_dyn.export(graph, tmp_path / "thrown.fmu", "fmu3", outputs="all")
+    assert not validate_fmu(str(path))
+    known = {v.name: v for v in fmpy.read_model_description(str(path)).modelVariables}
+    wanted = {"far": "fixed", "quick": "fixed", "slow": "tunable", "push": "constant"}
+    assert {name: known[name].variability for name in wanted} == wanted
+    found = fmpy.simulate_fmu(
+        str(path),
+        fmi_type="CoSimulation",
+        stop_time=0.5,
+        start_values=given,
+        output=list(layout.x),
+        output_interval=0.5,
+    )
+    np.testing.assert_allclose([found[x][-1] for x in layout.x], run.rows.x[-1], rtol=1e-7)

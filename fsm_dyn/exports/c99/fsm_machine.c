@@ -29,6 +29,7 @@ struct fsm_machine {
     double *goals; // values of the inputs at the end of the next call
     double *report;
     double *kept_start; // coordinates, speeds and slip directions, while another start is tried
+    double *stated;     // coordinates and speeds of the start, twice, while parameters change it
     struct fsm_option_numbers option_numbers;
     struct fsm_option_counts option_counts;
     struct fsm_options options;
@@ -245,6 +246,7 @@ static void lay_out(struct room *room, struct fsm_machine *m, const struct fsm_m
     take_inputs(room, m, s);
     m->report = take_numbers(room, model->n_report);
     m->kept_start = take_numbers(room, s->n_q + s->n_u + s->n_contacts);
+    m->stated = take_numbers(room, 2 * (s->n_q + s->n_u));
     m->options.numbers = &m->option_numbers;
     m->options.numbers_count = WORDS(struct fsm_option_numbers);
     m->options.counts = &m->option_counts;
@@ -602,6 +604,21 @@ static int64_t impossible_laws(const struct fsm_machine *m)
     return count;
 }
 
+/* Assemble the start again from what the model states with the present parameters; false, and nothing is changed, where
+   that is not possible. */
+static bool restart_as_stated(struct fsm_machine *m)
+{
+    const struct fsm_model *model = m->model;
+    memcpy(m->stated, model->x, (size_t)m->state.x.n * sizeof *m->stated);
+    model->start_values(m->state.clock->time, m->state.x.at, m->state.c.at, m->stated + m->state.x.n);
+    for (int64_t i = 0; i < m->state.x.n; i++) {
+        if (model->start_stated[i] != 0) {
+            m->stated[i] = m->stated[m->state.x.n + i];
+        }
+    }
+    return fsm_machine_start(m, m->stated, model->start_stated);
+}
+
 FSM_API bool fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
 {
     const struct fsm_model *model = m->model;
@@ -610,10 +627,15 @@ FSM_API bool fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter,
         return false;
     }
     double before = m->state.c.at[parameter];
+    int8_t start = model->start_reads == NULL ? FSM_START_FREE : model->start_reads[parameter];
+    if (start == FSM_START_ALONE && m->state.counters->started != 0) {
+        return false;
+    }
     if (before != value) {
         int64_t impossible = impossible_laws(m);
         m->state.c.at[parameter] = value;
-        if (impossible_laws(m) > impossible) {
+        bool begins = start != FSM_START_FREE && m->state.counters->started == 0;
+        if (impossible_laws(m) > impossible || (begins && !restart_as_stated(m))) {
             m->state.c.at[parameter] = before;
             return false;
         }

@@ -47,6 +47,9 @@ struct fsm_model {
                                               // model's own), and whether the model states it
     fsm_kernel pins; // writes the outputs of connections, the last n_pins, from state, rates of speeds and multipliers
     int64_t n_pins;
+    fsm_kernel start_values;    // writes the coordinates and speeds that the model states at the start, in their places
+    const int8_t *start_stated; // which of them it states
+    const int8_t *start_reads;  // of each parameter, an enum fsm_start_use; NULL: none can be set for the start
 };
 
 /* A transition as it is reported; valid during the call only.
@@ -121,7 +124,8 @@ FSM_API bool fsm_machine_set_input(struct fsm_machine *machine, int64_t input, d
 FSM_API bool fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
 
 /* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump.
-   False, and nothing is changed, if there is no such parameter, it enters gaps, constraints, inertia or the start, the
+   Before the first of these calls the start is assembled again where it depends on the parameter, from what the model
+   states.  False, and nothing is changed, if the run has begun and only the start reads it, if there is no such parameter, it enters gaps, constraints, inertia or the start, the
    value is outside its limits, or a coefficient of a contact would become impossible at the present state: a
    restitution is from 0 to 1, kinetic friction from 0 to the static one. */
 FSM_API bool fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);

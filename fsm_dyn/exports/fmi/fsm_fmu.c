@@ -257,6 +257,13 @@ static bool set_parameter(struct fmu *fmu, int64_t number, double value)
         fmu_error(fmu, "the parameter %s is set in event mode", name);
         return false;
     }
+    bool begins = ((int)fmu->phase & (FMU_INSTANTIATED | FMU_INITIALIZATION)) != 0;
+    if (!begins && fsm_fmu_model->start_reads != NULL && fsm_fmu_model->start_reads[number] == FSM_START_ALONE) {
+        fmu_error(fmu, "only the start depends on the parameter %s, and the run has begun", name);
+        return false;
+    }
+    // what the importer gave holds against what the parameter says
+    fmu->starts_elsewhere = fmu->starts_elsewhere || (begins && memchr(fmu->given, 1, (size_t)fmu_state_count()) != NULL);
     if (!fsm_machine_set_parameter(fmu->machine, number, value)) {
         fmu_error(fmu,
                   "the parameter %s cannot be %.17g: it is from %.17g to %.17g, and keeps restitutions of contacts from 0"
