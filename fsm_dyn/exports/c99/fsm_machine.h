@@ -125,9 +125,10 @@ FSM_API bool fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, 
 
 /* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump.
    Before the first of these calls the start is assembled again where it depends on the parameter, from what the model
-   states.  False, and nothing is changed, if the run has begun and only the start reads it, if there is no such parameter, it enters gaps, constraints, inertia or the start, the
-   value is outside its limits, or a coefficient of a contact would become impossible at the present state: a
-   restitution is from 0 to 1, kinetic friction from 0 to the static one. */
+   states.  False, and nothing is changed, if there is no such parameter, it enters gaps, constraints, inertia or a table of
+   the schedule, only the start reads it and the run has begun, the value is outside its limits, or a coefficient of a
+   contact would become impossible at the present state: a restitution is from 0 to 1, kinetic friction from 0 to the
+   static one. */
 FSM_API bool fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
