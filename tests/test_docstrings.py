@@ -132,7 +132,7 @@ def test_main_functions_of_modules():
 
 
 def run_together(text):
-    """Entries of a docstring's parameters, results and attributes that stand in the line of another one."""
+    """Entries of a docstring's parameters, results and attributes within the line of another one."""
     wanted = [found for title, found in sections(text).items() if title in ("Parameters", "Returns", "Attributes")]
     return [line for found in wanted for line in found.splitlines() if re.search(r"^\w.* : .*\s\w+ : ", line)]
 

@@ -1,4 +1,4 @@
-"""Variations at a start and at switches within a mode, the parts of sensitivities beside flow and reset maps.
+"""Variations at a start and at switches within a mode, the parts of sensitivities in addition to flow and reset maps.
 
 Given values of a start vary by their expressions, the others by the rows of their solution: with ``r`` the residuals
 and ``y`` the unknowns, ``r_y δy = -(r_x δx + r_p δp)``.  At a switch, ``where(x > a, ...)`` in a load, the flow jumps

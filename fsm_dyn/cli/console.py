@@ -1,4 +1,4 @@
-"""The commands of ``fsm-dyn``, and what they have in common: results to stdout, errors to stderr, exit codes."""
+"""The commands of ``fsm-dyn``, and their common parts: results to stdout, errors to stderr, exit codes."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ COMMANDS = {
     "demo": ("run", "Compile, run and draw the shopping cart."),
 }
 
-# Words that other tools have for a command.
+# Words of other tools for a command.
 _ELSEWHERE = {
     "simulate": "run", "plot": "run", "draw": "run", "play": "view", "show": "view", "gui": "view", "edit": "view",
     "build": "compile", "validate": "check", "lint": "check", "list": "models", "init": "new", "create": "new",
@@ -226,7 +226,7 @@ class _Commands(TyperGroup):
         self.commands.update({name: TyperCommand(name, short_help=line) for name, (_, line) in COMMANDS.items()})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command called; to one unknown, the error offers the word that it has here."""
+        """Return the command called; to one unknown, the error offers the word for it here."""
         if args and args[0] in _ELSEWHERE:
             ctx.fail(f"Unknown command '{args[0]}'. Did you mean '{_ELSEWHERE[args[0]]}'?")
         if args and args[0] in COMMANDS:

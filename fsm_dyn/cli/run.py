@@ -251,7 +251,7 @@ def _visit_table(trajectory: Trajectory, most: int | None) -> str:
 
 
 def _happening_table(trajectory: Trajectory, most: int | None) -> str:
-    """Return what happened as a table, of more than ``most`` the first ones."""
+    """Return the events as a table, of more than ``most`` the first ones."""
     rows = [(f"{item.time:.4f}", item.text) for item in trajectory.happenings[:most]]
     left_out = len(trajectory.happenings) - len(rows)
     return table(("time, s", "event"), [*rows, ("...", f"{left_out} more: --all")] if left_out else rows)

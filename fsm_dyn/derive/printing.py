@@ -1,4 +1,4 @@
-"""Programs as SymPy expressions, LaTeX and MathML, for people to read; differences of two expressions in words."""
+"""Programs as SymPy expressions, LaTeX and MathML, for people to read; sentences on their differences."""
 
 from __future__ import annotations
 

@@ -543,7 +543,7 @@ def left_out(diagram: Diagram, most: int = MOST) -> int:
 
 
 def _nearest(diagram: Diagram, most: int) -> Diagram:
-    """Return the part of a diagram that is drawn."""
+    """Return the drawn part of a diagram."""
     following: dict[str, list[str]] = {box.key: [] for box in diagram.boxes}
     for arrow in diagram.arrows:
         following[arrow.source].append(arrow.target)

@@ -1,4 +1,4 @@
-"""Diagrams of a run as data and as SVG: its timeline, the graph of the phases or modes that it visited."""
+"""Diagrams of a run as data and as SVG: its timeline, the graph of its phases or modes."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _rectangle(a: float, b: float, top: float, height: float, colour: str, name:
 
 
 def _legend(timeline: Timeline) -> str:
-    """Name the modes, those that lasted longest first."""
+    """Name the modes, the longest first."""
     spent = dict.fromkeys([mode for _, _, mode in timeline.bands], 0.0) | timeline.dwell_times
     names = sorted(spent, key=lambda mode: -spent[mode])
     parts, x = [], _LEFT
@@ -247,7 +247,7 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
     return [float(f"{k * step:.12g}") for k in range(first, int(np.floor(high / step + 1e-9)) + 1)]
 
 
-# -- Graph of a run: a box for each phase or mode that it visited, in the order of their first visits --------
+# -- Graph of a run: a box for each visited phase or mode, in the order of their first visits --------
 
 MOST: Final = 12  # boxes
 OTHERS: Final = "others"

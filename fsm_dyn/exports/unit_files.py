@@ -1,4 +1,4 @@
-"""Files of a unit beside its description: binaries compiled source by source, an icon, terminals.
+"""Files of a unit in addition to its description: binaries compiled source by source, an icon, terminals.
 
 The runtime takes nearly all of the time and is the same for all models, so it is compiled once for each version of the
 standard, compiler and options, and its object code is kept in the user's cache. What is kept follows the rules of

@@ -89,7 +89,7 @@ def _named(shape: Shape, form: GeometryForm) -> Shape:
         raise ModelError(f"a feature of shape {str(shape.name)!r} has two names", form.key("features"),
                          remedy="keep one of them")  # fmt: skip
     names = tuple((str(label), str(word)) for word, label in form.features.items())
-    return replace(shape, feature_names=names, given=with_mappings(form))
+    return replace(shape, feature_names=names, mappings=with_mappings(form))
 
 
 def form_of_label(label: str) -> str:
@@ -438,7 +438,7 @@ def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
 
 
 def _check_tangential(name: str, form: ContactForm) -> None:
-    """Refuse a restitution of the slip without the friction that returns it, or beside one of impulses."""
+    """Refuse a restitution of the slip without the friction that returns it, or next to one of impulses."""
     if form.tangential_restitution is None:
         return
     where, what = form.key("tangential_restitution"), f"contact {str(name)!r} has a tangential restitution"

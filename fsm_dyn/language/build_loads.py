@@ -82,7 +82,7 @@ def _load(form: LoadForm, taken: set[str], bodies: Mapping[str, Body]) -> Load:
         raise ModelError("a force acts at a point, not on a body", form.key("on"), found=form.on, allowed="at",
                          remedy="write `at: P`, with the body's centre or another point of it")  # fmt: skip
     only_with(form, kind, (*_COMPANIONS[kind], *_OF_ALL))
-    load = replace(next(_of_kind(form, kind, bodies)), given=with_mappings(form))
+    load = replace(next(_of_kind(form, kind, bodies)), mappings=with_mappings(form))
     if form.name is None:
         name = free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
         taken.add(name)

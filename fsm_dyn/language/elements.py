@@ -131,7 +131,7 @@ class Joint(ABC):
         Its coordinates added by friction or a clearance, each with its value in terms of the others.
     displacement : Text, optional
         Their displacement of the child, a vector.
-    given : tuple of KeyedMapping
+    mappings : tuple of KeyedMapping
         What is written: all its keys.
     """
 
@@ -147,7 +147,7 @@ class Joint(ABC):
     rows: tuple[str, ...] = ()
     hidden: tuple[tuple[str, Text], ...] = ()
     displacement: Text | None = None
-    given: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
+    mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
     @property
@@ -302,14 +302,14 @@ class Load(ABC):
     ----------
     kind : str
         The key of the language.
-    given : tuple of KeyedMapping
+    mappings : tuple of KeyedMapping
         What is written, the entry and the mapping in it: all its keys.
     """
 
     kind: ClassVar[str]
 
     name: str
-    given: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
+    mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
     @property

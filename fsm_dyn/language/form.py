@@ -241,6 +241,6 @@ def _text_of(tree: Tree, wanted: str) -> str:
     named = wanted == "a name"
     raise ModelError(
         f"{wanted} is wanted", tree.where, found=describe(tree), allowed="one that the model declares" if named else "",
-        remedy="declare it with a name of its own, a place under `points`, a pattern of states under `modes`"
+        remedy="declare it with another name, a place under `points`, a pattern of states under `modes`"
         if named and not isinstance(tree, Scalar) else "",
     )  # fmt: skip

@@ -582,7 +582,7 @@ def joints_of(
         if absolute and len(points) == 2:
             points = (own_point(tree, other.form.parent, points[0]), own_point(tree, other.form.child, points[1]))
         other.close(points)
-    made.joints = {name: replace(made.joints[name], given=with_mappings(form)) for name, form in forms.items()}
+    made.joints = {name: replace(made.joints[name], mappings=with_mappings(form)) for name, form in forms.items()}
     made.frames = {name: frame for name, frame in made.frames.items() if name not in frames}
     return made
 

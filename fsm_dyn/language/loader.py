@@ -43,7 +43,7 @@ T = TypeVar("T")
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _APPENDED = frozenset({"phases", "pins", "imposed"})
 _LEFT_OUT = _APPENDED | {"where", "written", "digest", "text", "variants", "coupled_ports", "names", "switches"}
-_LEFT_OUT |= {"feature_names", "given"}  # part of names of contacts; see _younger
+_LEFT_OUT |= {"feature_names", "mappings"}  # part of names of contacts; see _younger
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -85,7 +85,7 @@ def _canonical(value: Any, field: str) -> Any:
         return [_canonical(item, "") for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         stated = [(name, getattr(value, name)) for name in _digested(value)]
-        stated += [item for one in getattr(value, "given", ()) for item in _younger(one)]
+        stated += [item for one in getattr(value, "mappings", ()) for item in _younger(one)]
         if hasattr(value, "kind"):  # classes of one family may have the same fields
             stated.insert(0, ("kind", value.kind))
         return [[name, _canonical(item, name)] for name, item in stated]

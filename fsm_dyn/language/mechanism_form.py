@@ -502,15 +502,18 @@ def _moments_of_corners(name: str, corners: Sequence[tuple[str, str]]) -> dict[s
 
 def _as_plate(body: Body, shape: GeometryForm) -> tuple[Point, Body]:
     """Return the mass centre of a plate, and the body with its mass and inertia; the outline is in its middle."""
-    outline = shape.polygon or shape.circle
-    assert outline is not None
-    where, name, frame = body.key("outline"), str(body.outline), outline.frame
+    where, name = body.key("outline"), str(body.outline)
+    if shape.circle is not None:
+        frame, origin = shape.circle.frame, shape.circle.center
+    else:
+        assert shape.polygon is not None
+        frame, origin = shape.polygon.frame, shape.polygon.origin
+    assert origin is not None, "outlines of bodies have a place"
 
     def text(of: str) -> MadeText:
         return MadeText(of, where)
 
     center = new_key(LocatedStr(f"{body.name}_center", body.where))
-    origin = outline.center if shape.circle is not None else outline.origin
     point = Point(
         name=center, origin=origin, at=text(f"{name}_x*{frame}.x + {name}_y*{frame}.y"), where=body.where
     )  # fmt: skip

@@ -20,7 +20,7 @@ _BEGUN = {
     "globally": "always", "G": "always", "finally": "eventually", "F": "eventually",
 }  # fmt: skip
 _JOINTS = {
-    "or": "a list means any of them: `when: [a, b]`; each requirement of its own is an entry of its own",
+    "or": "a list means any of them: `when: [a, b]`; separate requirements are separate entries",
     "until": "write `always ... while CONTACT is STATE`, or `eventually ... before 3 s`",
     "if": "write `always ... while CONTACT is STATE`", "when": "write `always ... while CONTACT is STATE`",
     "after": "write `always ... while CONTACT is STATE`", "for": "write `eventually ... before 3 s`",

@@ -84,7 +84,7 @@ class Shape(ABC):
         Whether it is a face with two ends, or several.
     feature_names : tuple of two str each
         Labels of features, and the names given to them instead.
-    given : tuple of KeyedMapping
+    mappings : tuple of KeyedMapping
         What is written, the entry and the outline in it: all its keys.
     """
 
@@ -97,7 +97,7 @@ class Shape(ABC):
     origin: str
     repeat: Repeat | None = None
     feature_names: tuple[tuple[str, str], ...] = ()
-    given: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
+    mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
     @property

@@ -171,7 +171,7 @@ class PooledExecutable(OnlineExecutable):
             return None
         if self._shelf is None or self._left <= self._free:
             return None
-        self._lent.pop(number, None)  # a mode with kernels of its own keeps its machine code
+        self._lent.pop(number, None)  # a mode with its own kernels keeps its machine code
         self._own[states] = kernels
         self._pending |= {states}
         self._left -= 1

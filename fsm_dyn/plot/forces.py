@@ -403,7 +403,7 @@ def loads(
 ) -> Figure | Axes:
     """Draw the force in each connection over time, and the directions from which its bearing is loaded.
 
-    Impulses of rigid impacts are stems on an axis of their own; limits of the model are dashed.  The polar diagram has
+    Impulses of rigid impacts are stems on a separate axis; limits of the model are dashed.  The polar diagram has
     the force of the parent on the child along two axes of a frame: those across the axis of a joint that turns, else
     those with the largest components.  Colours are those of the visits.
 

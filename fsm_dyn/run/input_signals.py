@@ -134,7 +134,7 @@ def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
     return replace(_with_past(pieces, values[0]), decides=False)
 
 
-def held(points: ArrayLike) -> PiecewiseCubic:
+def sampled_steps(points: ArrayLike) -> PiecewiseCubic:
     """Return a boolean input known at the ends of ticks, each value from the end of the tick before.
 
     Parameters

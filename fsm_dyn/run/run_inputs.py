@@ -288,9 +288,9 @@ def _from_boolean(name: str, value: InputValue, context: _Context) -> PiecewiseC
         return _from_schedule(name, value, context)
     kind, content = next(iter(value.items())) if isinstance(value, Mapping) and len(value) == 1 else ("", value)
     if kind == "sampled":
-        return signals.held(np.asarray(content, dtype=np.float64))
+        return signals.sampled_steps(np.asarray(content, dtype=np.float64))
     if kind in ("", "steps") and isinstance(content, (Sequence, np.ndarray)) and not isinstance(content, str):
-        return signals.steps(_table(name, content, context))
+        return signals.steps(_table(name, list(content), context))
     if kind in ("", "expression", "constant") and isinstance(content, (float, int, np.number, np.bool_)):
         return signals.constant(float(content))
     if kind not in ("", "expression", "constant") or not isinstance(content, str):

@@ -53,7 +53,7 @@ def test_it_rests_on_jack_and_lever_together(graph):
     assert np.abs(run.q - run.q[0]).max() <= 1e-9  # a rest: nothing moves, for 40 ms
     for contact in ("back_rail", "capstan_heel", "jack_knuckle_face", "jack_stop", "lever_knuckle", "lever_stop"):
         assert run.multipliers[contact][0, 0] > 0.0, contact
-    assert run["hammer_below"][0] == pytest.approx(46.5e-3, abs=0.3e-3)  # the blow
+    assert run["hammer_below"][0] == pytest.approx(46.5e-3, abs=0.3e-3)  # the impact
 
 
 def test_hammer_moves_five_times_the_key(led):

@@ -71,7 +71,9 @@ def ball():
 def test_one_bounce_has_the_closed_form(ball, options, mu):
     run = fsm_dyn.simulate(ball, until=0.5, parameters={"mu": mu}, **options)
     impulse = after(2 + 40 * R, mu)
-    bound = 1e-4 if "step" in options and mu < 1 else 1e-9  # the instant of a blow, and with it the friction, by a step
+    bound = (
+        1e-4 if "step" in options and mu < 1 else 1e-9
+    )  # the instant of an impact, and with it the friction, by a step
     assert run["x_dot"][-1] == pytest.approx(2 + impulse, rel=bound)
     assert run["q_dot"][-1] == pytest.approx(40 + impulse / (K * R), rel=bound)
 

@@ -86,7 +86,7 @@ def test_texts_are_those_of_the_library():
 #: Names that mean something else in their module than in the headers.
 OTHERS = {
     "automaton/labels": {"_FEW"}, "core/processes": {"AHEAD"}, "devices/gamepad": {"WRITE"},
-    "devices/pantograph": {"PARAMETERS", "SPEED"}, "draw/timeline": {"_TICKS"}, "language/build": {"DAMPING"},
+    "devices/pantograph": {"PARAMETERS", "SPEED"}, "draw/run_diagrams": {"_TICKS"}, "language/build": {"DAMPING"},
     "language/components": {"DEEPEST"}, "page/ports": {"WIDTH"}, "plot/drawing": {"_FEW"},
 }  # fmt: skip
 

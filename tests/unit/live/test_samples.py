@@ -121,7 +121,7 @@ def energy_given(pressed, lie, commands=()):
 
 @pytest.mark.parametrize("device", ["hapkit", "udp"])
 def test_contradictions_that_no_single_sample_shows_push_no_device(held, device):
-    """Their sum over the last samples, times the force, is energy that nobody sees: the force is withheld."""
+    """Their sum over the last samples, times the force, is energy without an account: the force is withheld."""
     pressed = Pressed(held("virtual_wall"), device)
     most = 1.2 * energy_given(pressed, lambda k, now, before: now) + 2e-3
     given = {name: energy_given(pressed, lie) for name, lie in LIES.items()}
@@ -138,7 +138,7 @@ MEANWHILE = {
 
 
 @pytest.mark.parametrize("commands", MEANWHILE.values(), ids=MEANWHILE)
-def test_contradictions_push_no_device_that_is_let_go(held, commands):
+def test_contradictions_push_no_device_after_a_command(held, commands):
     pressed = Pressed(held("virtual_wall"), "udp")
     most = 1.2 * energy_given(pressed, lambda k, now, before: now) + 1e-3
     for lie in ("numbers repeated", "position held", "position creeps by 0.1 m/s", "saw of half a millimetre"):
