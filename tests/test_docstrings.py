@@ -137,7 +137,7 @@ def run_together(text):
     return [line for found in wanted for line in found.splitlines() if re.search(r"^\w.* : .*\s\w+ : ", line)]
 
 
-def test_entries_have_lines_of_their_own():
+def test_no_two_entries_share_a_line():
     kinds = (ast.FunctionDef, ast.ClassDef)
     found = [(p, ast.get_docstring(n) or "") for p in modules() for n in nodes(p) if isinstance(n, kinds)]
     assert [f"{path.name}: {line}" for path, text in found for line in run_together(text)] == []

@@ -489,7 +489,7 @@ def _about_center(integrals: Sequence[float], origin: Point) -> Moments:
 def _integrals_within(chain: Sequence[Piece], scale: float, origin: Point) -> list[float]:
     """Return the integrals within a chain of curves, positive, extrapolated from chords of four lengths (Richardson).
 
-    The error of chords is even in their length: what is left is of the eighth order, rounding for arcs and splines.
+    The error of chords is even in their length: the rest is of the eighth order, rounding for arcs and splines.
     """
     rows = []
     for level in range(4):

@@ -41,7 +41,7 @@ def as_items(tree: Tree, what: str) -> LocatedList:
 
 
 def _as_list(tree: Tree, what: str) -> str:
-    """Return the remedy for what is no list."""
+    """Return the remedy for a value without a list."""
     if what == "a point":
         return "a list of points is [[x, y], [x, y], ...]"
     return "begin each with `- `; a name is a key `name` in it" if isinstance(tree, LocatedMapping) else ""

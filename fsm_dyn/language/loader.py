@@ -178,7 +178,7 @@ def load(
 
 
 def _read(tree: Tree, default_name: str, text: str, variant: str | None, origin: Origin = NO_FILE) -> Mechanism:
-    """Return the checked mechanism of a composed file, with warnings of what nothing in it uses."""
+    """Return the checked mechanism of a composed file, with warnings of unused names."""
     found = from_tree(tree, default_name, text, variant, origin)
     warn_of_unused(tree)
     return found

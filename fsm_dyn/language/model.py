@@ -170,7 +170,7 @@ class InertiaTensor(KeyedMapping):
         return self if self.about is None else replace(self, about=point(self.about))
 
 
-#: Keys of bodies with and without an outline, and what to do where one is missing that is required.
+#: Keys of bodies with and without an outline, and remedies for missing ones.
 _OF_BODIES: Final = {
     "center": "name the point at which the mass centre is", "mass": "add it: `mass: 1 kg`", "frame": "", "inertia": "",
 }  # fmt: skip

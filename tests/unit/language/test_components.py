@@ -232,7 +232,7 @@ def test_places_survive_renaming(tmp_path):
         assert (refused.value.where.file.rpartition("/")[2], refused.value.where.line) == ("pairs.yaml", line), wrong
 
 
-def test_cords_of_components_stand_beside_each_other(tmp_path):
+def test_each_component_has_its_cords(tmp_path):
     (tmp_path / "bob.yaml").write_text("""
 fsm_dyn: 1
 coordinates: {x: m}
@@ -278,7 +278,7 @@ use:
 
 
 def test_a_component_brings_what_it_imposes(tmp_path):
-    """Each of two rods is caught and let go by its own pin, and moves as a rod alone does."""
+    """Each of two rods is caught and released by its own pin, and moves as a rod alone does."""
     (tmp_path / "rod.yaml").write_text(ROD)
     (tmp_path / "two_rods.yaml").write_text(TWO_RODS)
     both = loader.load(tmp_path / "two_rods.yaml")

@@ -12,7 +12,7 @@ LANGUAGE = Path(__file__).parents[3] / "fsm_dyn" / "language"
 
 #: File and the line after the new one; path of a mapping of the model that gets the key.
 NEW = {
-    "body": ("model.py", '    mass: Text = expression_key("its mass",', ("bodies", "box")),
+    "body": ("model.py", '    mass: Text = expression_key("its mass, required', ("bodies", "box")),
     "coordinate": ("model.py", '    meaning: str = key(TEXT, "a word for the quantity,', ("coordinates", "x")),
     "mode": ("model.py", '    states: Mapping[str, str] = others(REFERENCE, "contact",', ("modes", "flight")),
     "initial": ("model.py", '    settle: bool = key(FLAG, "whether the start', ("initial",)),

@@ -90,7 +90,7 @@ def test_the_meaning_of_a_coordinate_follows_its_name():
 
 @pytest.fixture(scope="module")
 def dropped():
-    """A ball with phases: it falls, rises, and stops at its second blow."""
+    """A ball with phases: it falls, rises, and stops at its second impact."""
     return fsm_dyn.simulate(fsm_dyn.compile({
         "fsm_dyn": 1, "name": "ball", "coordinates": ["y"], "points": {"P": {"from": "O", "at": "y*N.y"}},
         "bodies": {"ball": {"center": "P", "mass": 1}}, "contacts": {"ground": {"gap": "y", "restitution": 0.5}},
