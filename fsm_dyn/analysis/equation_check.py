@@ -120,10 +120,21 @@ _LIKE_AN_EQUATION = re.compile(r"F\d|F_|\w+(_dot|')$")  # left sides that are no
 _MOST_SIGNS: Final = 150  # of one equation that are tried the other way round
 
 
+def _written(right: Any) -> str:
+    """Return a right side as text: the language has no cotangent, secant and cosecant, which SymPy may introduce."""
+    if not isinstance(right, str) and hasattr(right, "replace"):
+        import sympy  # whoever gives its expressions has it loaded
+
+        quotients = {sympy.cot: sympy.tan, sympy.sec: sympy.cos, sympy.csc: sympy.sin}
+        for function, inverse in quotients.items():
+            right = right.replace(function, lambda angle, inverse=inverse: 1 / inverse(angle, evaluate=False))
+    return str(right)
+
+
 def _split(equation: str | tuple[str, Any]) -> list[tuple[str, str]]:
     """Return left and right sides of the lines."""
     if isinstance(equation, tuple):
-        return [(equation[0], str(equation[1]))]
+        return [(equation[0], _written(equation[1]))]
     lines = [line.split("#")[0].strip() for line in re.split(r"[;\n]", equation)]
     sides = [line.split("=", 1) for line in lines if line]
     if not sides or any(len(side) != 2 for side in sides):

@@ -184,3 +184,11 @@ def test_a_force_of_the_opposite_sign_is_no_other_force(graphs):
     """Without rows the force after them is the same one."""
     found = fsm_dyn.check_equation(fsm_dyn.compile("bouncing_ball"), "flight", "F1 = m*g")
     assert found.verdict == "wrong: all of it has the wrong sign"
+
+
+def test_functions_of_sympy_that_the_language_does_not_have(graphs):
+    q4, u1, u2, reach, length = sp.symbols("q4 u1 u2 L2 L3", real=True)
+    rest = reach * sp.cos(q4) / length * u2
+    for sine in (1 / sp.csc(q4), sp.cos(q4) / sp.cot(q4), sp.tan(q4) / sp.sec(q4)):
+        assert fsm_dyn.check_equation(graphs["shopping_cart"], "rolling", ("u3", rest - sine / length * u1)).correct
+        assert not fsm_dyn.check_equation(graphs["shopping_cart"], "rolling", ("u3", rest + sine / length * u1)).correct
