@@ -38,7 +38,7 @@ NEW = {
     "drawing": ("body_forms.py", "    line: tuple[tuple[Text, ...], ...] = key(_LINE,", ("view", "box")),
     "circle": ("body_forms.py", "    center: tuple[Text, ...] | None = key(PLACE", ("view", "box", "circle")),
     "tolerance": ("body_forms.py", '    value: Text | None = expression_key("the value, with', ("parameters", "m")),
-    "input": ("contact_forms.py", '    unit: str = key(UNIT, "of its values", "")', ("inputs", "push")),
+    "input": ("contact_forms.py", '    unit: str = key(UNIT, "of its values, ', ("inputs", "push")),
 }
 LINE = '    new_key: str = key(TEXT, "a meaning", "", later=True)\n'
 OF_JOINTS = '    new_key: Text | None = expression("a meaning", None, later=True)\n'
