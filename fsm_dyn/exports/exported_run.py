@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -234,7 +235,7 @@ class ExportedRun:
         """Program of the forces among the outputs, of the state with rates of speeds and multipliers."""
         return self.forces.program
 
-    @property
+    @cached_property
     def units(self) -> dict[str, str]:
         """Units by name."""
         return {**units(self.automaton.mechanism), **self.forces.units}
