@@ -5,12 +5,13 @@
 #include "stepping.h"
 
 #define FSM_TERMS_WIDE   8.0 // times what a region extends, by which the one for bounds of terms does
-#define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen again
+#define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen again; twice as many each time that it did not help
+#define FSM_TERMS_MOST   64.0 // times as many at most
 
 /* Whether terms are bounded over a large region that holds [low, high] (moving,). */
 static bool holds_region(const struct fsm_term_bounds *t, const double *low, const double *high, int64_t n)
 {
-    bool inside = t->known[0] != 0.0 && t->known[1] < FSM_TERMS_MISSED;
+    bool inside = t->known[0] != 0.0 && t->known[1] < FSM_TERMS_MISSED * t->known[0];
     for (int64_t k = 0; k < n && inside; k++) {
         inside = low[k] >= t->low[k] && high[k] <= t->high[k];
     }
@@ -24,10 +25,13 @@ static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p
 {
     const struct fsm_sizes *s = run->tables->sizes;
     int64_t n = run->state->x.n, ways = 1 + n + fsm_sigma_at(s);
+    double times = t->known[0];
+    bool served = times > 0.0 && t->known[1] < FSM_TERMS_MISSED * times; // it was only left
     for (int64_t k = 0; k < p->moving; k++) {
-        double extent = high[k] - low[k];
-        t->low[k] = low[k] - (p->arguments[k] == 0 ? 0.0 : FSM_TERMS_WIDE * extent);
-        t->high[k] = high[k] + FSM_TERMS_WIDE * extent;
+        double around = FSM_TERMS_WIDE * (high[k] - low[k]);
+        around = served ? fsm_larger(around, 0.5 * (t->high[k] - t->low[k])) : around;
+        t->low[k] = low[k] - (p->arguments[k] == 0 ? 0.0 : around);
+        t->high[k] = high[k] + around;
         double width = t->high[k] - t->low[k];
         jets[k] = (struct fsm_jet){{t->low[k], t->high[k]}, {-width, width}, {0.0, 0.0}};
     }
@@ -39,7 +43,7 @@ static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p
         t->rate[i] = fsm_larger(-jet->rate.low, jet->rate.high);
         t->second[i] = fsm_larger(-jet->second.low, jet->second.high);
     }
-    t->known[0] = 1.0;
+    t->known[0] = times == 0.0 ? 1.0 : served ? fsm_larger(0.5 * times, 1.0) : fsm_smaller(2.0 * times, FSM_TERMS_MOST);
     t->known[1] = 0.0;
 }
 

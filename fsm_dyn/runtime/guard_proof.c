@@ -19,9 +19,11 @@
 #define FSM_PROOF_FARTHEST  256    // at most,
 #define FSM_PROOF_FIRST     12     // and in a mode just entered
 #define FSM_PROOF_BACK      0.25   // part of that, against the way in which a state moves
+#define FSM_PROOF_FADES     0.5    // part of the length of steps before for which the next region is chosen
 #define FSM_PROOF_OFTEN     3      // enclosures of steps in a region after which a smaller one is chosen
+#define FSM_PROOF_ANYWAY    17     // steps ahead where smaller regions do not spare enclosures either
 #define FSM_PROOF_SETTLED   4      // regions in a mode embedded online before the large one is chosen
-#define FSM_PROOF_WIDE      64.0   // times what it extends, by which the large one does
+#define FSM_PROOF_WIDE      8.0    // times what it extends, by which the large one does
 #define FSM_PROOF_FAST      4.0    // times the present speeds, for which changes of slopes are bounded
 #define FSM_PROOF_MISSED    16     // enclosures of steps after which the large region is chosen anew
 #define FSM_PROOF_BOXES     256     // pieces looked at for one guard of a step, after which a shorter step is taken
@@ -33,8 +35,9 @@
 
 /* Integers in `work->proof_numbers`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
    of these the ones that are left.  REGIONS: how many were chosen in the mode.
-   FORCES: whether guards on forces that no program gives are among those needed. */
-enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, NEAR_ARMED, NEAR_WAITING, LISTS };
+   FORCES: whether guards on forces that no program gives are among those needed; RECORDED: whether the motion of the present
+   step is written. */
+enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, RECORDED, NEAR_ARMED, NEAR_WAITING, LISTS };
 
 /* What is kept of the mode's guards, and room for the present step. */
 struct proof {
@@ -114,48 +117,52 @@ static void enclose(const struct fsm_run *run, const struct proof *p, const int8
     }
 }
 
-/* Write bounds of the arguments in the trial step of length `h` (s), without accelerations of states, and the motion of
-   states. */
+/* Write bounds of the arguments in the trial step of length `h` (s), without accelerations of states. */
 static void bound_step(const struct fsm_run *run, const struct proof *p, double h)
 {
     const struct fsm_state *state = run->state;
     double t = state->clock->time;
+    int64_t evaluated = -1;
     for (int64_t k = 0; k < p->program.moving; k++) {
         int64_t i = p->program.arguments[k] - 1;
         if (i < 0) {
             p->low[k] = t;
             p->high[k] = t + h * (1.0 + 4.0 * FSM_EPS);
             p->speed[k] = 1.0;
-            p->bend[k] = 0.0;
         } else if (i >= state->x.n) {
-            struct fsm_jet jet = fsm_enclose_input(run, i - state->x.n, t, t + h);
+            struct fsm_jet jet = fsm_enclose_input(run, i - state->x.n, t, t + h, &evaluated);
             p->low[k] = jet.value.low;
             p->high[k] = jet.value.high;
             p->speed[k] = fsm_larger(-jet.rate.low, jet.rate.high);
             p->bend[k] = fsm_larger(-jet.second.low, jet.second.high);
         } else {
-            fsm_record_state(run, i, h, p->motion + FSM_MOTION * k);
-            const double *b = p->motion + FSM_MOTION * k, *rates = b + 5;
-            double x0 = state->x.at[i], low = 0.0, high = 0.0, fast = 0.0;
-            for (int64_t m = 1; m < 5; m++) {
-                low = fsm_smaller(low, b[m]);
-                high = fsm_larger(high, b[m]);
-                fast = fsm_larger(fast, fabs(rates[m - 1]));
-            }
-            double room = fast == 0.0 ? 0.0 : 2.0 * FSM_EPS * (fabs(x0) + 4.0 * fsm_larger(-low, high));
-            p->low[k] = x0 + low - room;
-            p->high[k] = x0 + high + room;
-            p->speed[k] = fast * (1.0 + 8.0 * FSM_EPS);
+            fsm_bound_state(run, i, h, p->low + k, p->high + k, p->speed + k);
         }
     }
 }
 
-/* Write bounds of the accelerations of states in the step of length `h` (s) whose motion is in the workspace. */
-static void bound_accelerations(const struct proof *p, int64_t n_x, double h)
+/* Write the motion of states in the step of length `h` (s), once for it. */
+static void record_motion(const struct fsm_run *run, const struct proof *p, double h)
 {
+    for (int64_t k = 0; k < p->program.moving && p->numbers[RECORDED] == 0; k++) {
+        int64_t i = p->program.arguments[k] - 1;
+        if (i >= 0 && i < run->state->x.n) {
+            fsm_record_state(run, i, h, p->motion + FSM_MOTION * k);
+        }
+    }
+    p->numbers[RECORDED] = 1;
+}
+
+/* Write bounds of the accelerations of states in the step of length `h` (s). */
+static void bound_accelerations(const struct fsm_run *run, const struct proof *p, double h)
+{
+    int64_t n_x = run->state->x.n;
+    record_motion(run, p, h);
     for (int64_t k = 0; k < p->program.moving; k++) {
         int64_t i = p->program.arguments[k] - 1;
-        if (i >= 0 && i < n_x) {
+        if (i < 0) {
+            p->bend[k] = 0.0;
+        } else if (i < n_x) {
             const double *rates = p->motion + FSM_MOTION * k + 5;
             double turn = fsm_larger(fabs(rates[1] - rates[0]), fabs(rates[2] - rates[1]));
             turn = fsm_larger(turn, fabs(rates[3] - rates[2]));
@@ -168,13 +175,13 @@ static void bound_accelerations(const struct proof *p, int64_t n_x, double h)
 static void put_piece(const struct fsm_run *run, const struct proof *p, double h, double a, double b, struct fsm_jet *jets)
 {
     double t = run->state->clock->time;
-    int64_t n = run->state->x.n;
+    int64_t n = run->state->x.n, evaluated = -1;
     for (int64_t k = 0; k < p->program.moving; k++) {
         int64_t i = p->program.arguments[k] - 1;
         if (i < 0) {
             jets[k] = (struct fsm_jet){{t + a * h, t + b * h * (1.0 + 4.0 * FSM_EPS)}, {1.0, 1.0}, {0.0, 0.0}};
         } else if (i >= n) {
-            jets[k] = fsm_enclose_input(run, i - n, t + a * h, t + b * h);
+            jets[k] = fsm_enclose_input(run, i - n, t + a * h, t + b * h, &evaluated);
         } else {
             jets[k] = fsm_enclose_state(p->motion + FSM_MOTION * k, h, a, b);
         }
@@ -488,7 +495,9 @@ static double steps_ahead(const struct fsm_run *run, const struct proof *p)
         *ahead = FSM_PROOF_FIRST;
     } else if (p->numbers[ENCLOSED] == 0) {
         *ahead = fsm_least(2 * *ahead, FSM_PROOF_FARTHEST);
-    } else {
+    } else if (p->numbers[ENCLOSED] >= FSM_PROOF_OFTEN && *ahead == FSM_PROOF_NEAREST) {
+        *ahead = FSM_PROOF_ANYWAY;
+    } else if (*ahead != FSM_PROOF_ANYWAY) {
         *ahead = fsm_most(*ahead / 2, FSM_PROOF_NEAREST);
     }
     p->numbers[ENCLOSED] = 0;
@@ -501,9 +510,10 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     struct fsm_state *state = run->state;
     int64_t n = p->program.moving, most = run->tables->sizes->max_guards;
     bool inside = p->known[0] != 0.0 && p->known[0] < 1.0 + FSM_PROOF_MISSED;
-    double ahead = steps_ahead(run, p);
+    double ahead = steps_ahead(run, p), *horizon = run->work->proof.at + run->work->proof.n - 2;
+    *horizon = fsm_larger(h, FSM_PROOF_FADES * *horizon); // steps are short behind events, and soon as long as before
     for (int64_t k = 0; k < n; k++) {
-        double reach = fsm_larger(p->high[k] - p->low[k], 0.25 * h * p->speed[k]);
+        double reach = fsm_larger(p->high[k] - p->low[k], 0.25 * *horizon * p->speed[k]);
         int64_t i = p->program.arguments[k] - 1;
         double rate = i >= 0 && i < state->x.n ? state->x_dot.at[i] : 0.0;
         double down = i < 0 ? 0.0 : rate > 0.0 ? FSM_PROOF_BACK : 1.0, up = rate < 0.0 ? FSM_PROOF_BACK : 1.0;
@@ -568,7 +578,8 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
    large that it proves little. */
 static bool is_in_region(const struct fsm_run *run, const struct proof *p)
 {
-    bool serves = p->numbers[ENCLOSED] < FSM_PROOF_OFTEN || p->numbers[AHEAD] == FSM_PROOF_NEAREST;
+    bool serves = p->numbers[ENCLOSED] < FSM_PROOF_OFTEN || p->numbers[AHEAD] == FSM_PROOF_NEAREST ||
+                  p->numbers[AHEAD] == FSM_PROOF_ANYWAY;
     bool inside = p->numbers[REGION] == run->state->counters->mode + 1 && serves;
     for (int64_t k = 0; k < p->program.moving && inside; k++) {
         inside = p->low[k] >= p->region_low[k] && p->high[k] <= p->region_high[k];
@@ -596,10 +607,10 @@ struct ratios {
 };
 
 /* Look at the step of length `h` (s) for bounds of changes of slopes. */
-static void find_ratios(const struct proof *p, int64_t n_x, double h, struct ratios *ratios)
+static void find_ratios(const struct fsm_run *run, const struct proof *p, double h, struct ratios *ratios)
 {
     if (ratios->pace < 0.0) {
-        bound_accelerations(p, n_x, h);
+        bound_accelerations(run, p, h);
         ratios->pace = largest_ratio(p->speed, p->pace, p->program.moving);
         ratios->bend = largest_ratio(p->bend, p->reach, p->program.moving);
     }
@@ -624,34 +635,44 @@ static double bend_of(const struct proof *p, const struct watched *w, const stru
 }
 
 /* Bound how fast a guard changes in the step (per s). */
-static double rate_of(const struct proof *p, const struct watched *w, struct ratios *ratios)
+static double rate_of(const struct proof *p, int64_t j, struct ratios *ratios)
 {
     int64_t n = p->program.moving;
-    if (p->local[w->j] >= 0.0) {
+    if (p->local[j] >= 0.0) {
         ratios->reach = ratios->reach < 0.0 ? largest_ratio(p->speed, p->reach, n) : ratios->reach;
-        return p->local[w->j] > 0.0 ? ratios->reach * p->local[w->j] : 0.0;
+        return p->local[j] > 0.0 ? ratios->reach * p->local[j] : 0.0;
     }
     double rate = 0.0;
-    const double *steep = p->steep + w->j * n;
+    const double *steep = p->steep + j * n;
     for (int64_t k = 0; k < n; k++) {
         rate += p->speed[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->speed[k] : 0.0;
     }
     return rate;
 }
 
+/* Whether a guard is proved on both halves of the step by its values alone, if it changes by no more than `fall` on a half;
+   `sign` -1: it waits. */
+static bool is_out_of_reach(const struct fsm_run *run, int64_t j, double sign, double fall)
+{
+    int64_t at = run->state->x.n + run->tables->sizes->n_u + 1 + j;
+    double start = sign * run->state->guards.at[j], middle = sign * run->work->full_mid.at[at];
+    double end = sign * run->work->full_end.at[at];
+    return start + middle > fall && middle + end > fall;
+}
+
 /* Whether a guard is proved on both halves of the step by its values, and slopes where these are known, with what is known
-   of its rate, and of changes of its slope only where that does not do. */
-static bool is_bowl(const struct proof *p, const struct watched *w, int64_t n_x, double h, struct ratios *ratios)
+   of its rate, which changes it by no more than `fall` on a half, and of changes of its slope only where that does not do. */
+static bool is_bowl(const struct fsm_run *run, const struct proof *p, const struct watched *w, double h, double fall,
+                    struct ratios *ratios)
 {
     double sign = w->waiting ? -1.0 : 1.0, least = -w->tolerance, half = 0.5 * h;
     double g[3] = {sign * w->g[0], sign * w->g[1], sign * w->g[2]};
     double s[3] = {sign * w->s[0], sign * w->s[1], sign * w->s[2]};
-    double fall = half * rate_of(p, w, ratios);
     bool first = 0.5 * (g[0] + g[1] - fall) > least, second = 0.5 * (g[1] + g[2] - fall) > least;
     if (first && second) {
         return true;
     }
-    find_ratios(p, n_x, h, ratios);
+    find_ratios(run, p, h, ratios);
     if (!w->differenced) {
         double bend = bend_of(p, w, ratios, w->waiting);
         if (fsm_parabola(g[0], s[0], g[1], s[1], half, bend) > least && fsm_parabola(g[1], s[1], g[2], s[2], half, bend) > least) {
@@ -665,7 +686,7 @@ static bool is_bowl(const struct proof *p, const struct watched *w, int64_t n_x,
 /* List the near guards that what is kept does not prove in the step; return how many. */
 static int64_t list_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending)
 {
-    int64_t most = run->tables->sizes->max_guards, n_x = run->state->x.n, count = 0;
+    int64_t most = run->tables->sizes->max_guards, count = 0;
     struct ratios ratios = {-1.0, -1.0, -1.0};
     for (int64_t list = 0; list < 2; list++) {
         const int64_t *near = p->numbers + LISTS + list * most;
@@ -674,8 +695,12 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
             if (run->state->armed.at[near[i]] != status) {
                 continue;
             }
+            double fall = 0.5 * h * rate_of(p, near[i], &ratios);
+            if (is_out_of_reach(run, near[i], list == 0 ? 1.0 : -1.0, fall)) {
+                continue;
+            }
             struct watched w = watched_guard(run, p, near[i]);
-            if (!is_bowl(p, &w, n_x, h, &ratios) && !rests(run, &w, h)) {
+            if (!is_bowl(run, p, &w, h, fall, &ratios) && !rests(run, &w, h)) {
                 pending[count++] = near[i];
             }
         }
@@ -713,12 +738,13 @@ static double prove_pending(const struct fsm_run *run, const struct proof *p, do
         bool shared = p->outputs[pending[i]] < -1 && p->local[pending[i]] == FSM_INFINITY; // in smaller regions too
         if (p->outputs[pending[i]] < -1) {
             p->terms.known[1] += shared ? 0.0 : 1.0;
-        } else if (p->known[0] > 0.0) {
+        } else if (p->known[0] > 0.0 && p->local[pending[i]] < 0.0) {
             p->known[0]++;
         }
         bounded += shared ? 0 : 1;
     }
     p->numbers[ENCLOSED] += bounded > 0 ? 1 : 0;
+    record_motion(run, p, h);
     enclose_piece(run, p, needed_for(run, p, pending, count), h, 0.0, 1.0);
     int64_t left = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -762,6 +788,7 @@ FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h)
     }
     load_fixed(run, &p);
     bound_step(run, &p, h);
+    p.numbers[RECORDED] = 0;
     if (!is_in_region(run, &p)) {
         choose_region(run, &p, h);
     }

@@ -70,8 +70,11 @@ static int64_t kernel_of(const struct fsm_input_tables *inputs, int64_t number, 
     return -1;
 }
 
-/* The jet of rate `rate` of an input that kernel `k` gives, between two instants (s); unbounded where nothing encloses it. */
-static struct fsm_jet jet_of_kernel(const struct fsm_run *run, int64_t k, int64_t own, int64_t rate, double begin, double end)
+/* The jet of rate `rate` of an input that kernel `k` gives, between two instants (s); unbounded where nothing encloses it.
+
+   `evaluated`: the kernel whose jets between these instants are in the workspace. */
+static struct fsm_jet jet_of_kernel(const struct fsm_run *run, int64_t k, int64_t own, int64_t rate, double begin, double end,
+                                    int64_t *evaluated)
 {
     const struct fsm_input_tables *inputs = run->inputs;
     const struct fsm_interval line = {-FSM_INFINITY, FSM_INFINITY};
@@ -82,16 +85,22 @@ static struct fsm_jet jet_of_kernel(const struct fsm_run *run, int64_t k, int64_
     struct fsm_enclosure program = fsm_enclosure_at(inputs->enclosure_code.at + inputs->kernel_enclosure.at[k],
                                                     inputs->enclosure_numbers.at);
     struct fsm_jet *jets = (struct fsm_jet *)inputs->jets.at;
-    if (program.moving > 0) {
-        jets[0] = (struct fsm_jet){{begin, end}, {1.0, 1.0}, {0.0, 0.0}};
+    if (*evaluated != k) {
+        if (program.moving > 0) {
+            jets[0] = (struct fsm_jet){{begin, end}, {1.0, 1.0}, {0.0, 0.0}};
+        }
+        fsm_enclose_fixed(&program, run->state->c.at, run->state->x.n, jets);
+        fsm_enclose(&program, NULL, jets, NULL, 0.0);
+        *evaluated = k;
     }
-    fsm_enclose_fixed(&program, run->state->c.at, run->state->x.n, jets);
-    fsm_enclose(&program, NULL, jets, NULL, 0.0);
     return jets[inputs->kernel_values.at[4 * first + rate * count + own]];
 }
 
-/* The jet of argument `place` of the context, an input or one of its rates, on a piece [begin, end] (s) of the step. */
-FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end)
+/* The jet of argument `place` of the context, an input or one of its rates, on a piece [begin, end] (s) of the step.
+
+   `evaluated`: -1 for the first one on a piece; one kernel gives several. */
+FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end,
+                                           int64_t *evaluated)
 {
     const struct fsm_interval line = {-FSM_INFINITY, FSM_INFINITY}, zero = {0.0, 0.0};
     int64_t n_w = run->inputs->counts->n_inputs, from = place - run->inputs->counts->n_parameters;
@@ -102,7 +111,7 @@ FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t pl
     }
     int64_t smooth, own, kernel = kernel_of(run->inputs, number, &own);
     if (kernel >= 0) {
-        return jet_of_kernel(run, kernel, own, rate, begin, end);
+        return jet_of_kernel(run, kernel, own, rate, begin, end, evaluated);
     }
     struct fsm_interval bounds[4] = {zero, zero, zero, zero};
     bounds_of_input(run, number, begin, end, bounds, &smooth);

@@ -22,6 +22,27 @@ FSM_LOCAL void fsm_record_state(const struct fsm_run *run, int64_t i, double h, 
     motion[9] = x0;
 }
 
+/* Bound a state and its speed in the trial step of length `h` (s).
+
+   In most steps nothing else is asked of its motion.  The coefficients are those of fsm_record_state but for their roundings,
+   for which there is room. */
+FSM_LOCAL void fsm_bound_state(const struct fsm_run *run, int64_t i, double h, double *least, double *most, double *speed)
+{
+    const struct fsm_work *work = run->work;
+    double x0 = run->state->x.at[i], way = work->x_end.at[i] - x0;
+    double first = 0.25 * h * run->state->x_dot.at[i], last = 0.25 * h * work->full_end.at[i], third = way - last;
+    double second = (16.0 * (work->x_mid.at[i] - x0) - 4.0 * (first + third) - way) * (1.0 / 6.0);
+    double low = fsm_smaller(fsm_smaller(0.0, first), fsm_smaller(third, way));
+    double high = fsm_larger(fsm_larger(0.0, first), fsm_larger(third, way));
+    double fast = fsm_larger(fsm_larger(fabs(first), fabs(last)), fsm_larger(fabs(second - first), fabs(third - second)));
+    low = fsm_smaller(low, second);
+    high = fsm_larger(high, second);
+    double room = fast == 0.0 ? 0.0 : 2.0 * FSM_EPS * (fabs(x0) + 32.0 * fsm_larger(-low, high));
+    *least = x0 + low - room;
+    *most = x0 + high + room;
+    *speed = 4.0 / h * fast * (1.0 + 256.0 * FSM_EPS);
+}
+
 /* The jet of a state on the piece [a, b] of the step of length `h` (s), a point where both are equal.
 
    Rates are those of the coefficients of the rate: differences of values on so short a piece would be roundings. */

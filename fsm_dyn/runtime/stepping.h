@@ -157,16 +157,18 @@ FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
 FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
 
 /* input_enclosure.c */
-FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end);
+FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end,
+                                           int64_t *evaluated);
 
 /* state_enclosure.c */
 #define FSM_MOTION 10 // numbers of the motion of a state in a step
 FSM_LOCAL void fsm_record_state(const struct fsm_run *run, int64_t i, double h, double *motion);
+FSM_LOCAL void fsm_bound_state(const struct fsm_run *run, int64_t i, double h, double *least, double *most, double *speed);
 FSM_LOCAL struct fsm_jet fsm_enclose_state(const double *motion, double h, double a, double b);
 
 /* Bounds of the rates of terms over a large region [low, high] (moving,), at speeds that cross it in unit time. */
 struct fsm_term_bounds {
-    double *known; // (2,): 1 where there are some, steps enclosed since
+    double *known; // (2,): above 0 where there are some: how long they are kept; steps enclosed since
     double *low, *high;
     double *rate, *second; // (n_terms,)
 };
@@ -184,8 +186,8 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
 
 /* guard_proof.c: its room, as numbers and as integers */
 #define FSM_PROOF_ROOM(sizes) \
-    ((FSM_MOTION + 7) * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 1)
-#define FSM_PROOF_LISTS(sizes) (9 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
+    ((FSM_MOTION + 7) * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 2)
+#define FSM_PROOF_LISTS(sizes) (10 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
 #define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
