@@ -19,6 +19,11 @@ struct fsm_part {
     double a, b, h;
 };
 
+/* A piece of a step: where it begins and ends, values and slopes there. */
+struct fsm_piece {
+    double a, b, ga, gb, sa, sb;
+};
+
 #define FSM_JET_NUMBERS  6  // bounds of a value, of its rate and of its second rate
 #define FSM_OPERAND_BITS 18 // of an operand in an instruction, after eight of the operation
 
@@ -90,6 +95,10 @@ FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *program, int8_t *need
 FSM_LOCAL double fsm_cone(double ga, double gb, struct fsm_interval rate, double w);
 FSM_LOCAL double fsm_parabola(double ga, double sa, double gb, double sb, double w, double bend);
 FSM_LOCAL double fsm_chord(double ga, double gb, double w, double bend);
+FSM_LOCAL bool fsm_is_proved(const struct fsm_piece *z, const struct fsm_jet *jet, const struct fsm_jet *middle, double h,
+                             double tolerance, bool waiting);
+FSM_LOCAL double fsm_size_of(struct fsm_interval a);
+FSM_LOCAL double fsm_largest_ratio(const double *bounds, const double *region, int64_t n);
 
 /* enclosure.c */
 FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *program, const double *c, int64_t n_x, struct fsm_jet *jets);

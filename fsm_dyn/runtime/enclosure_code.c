@@ -61,3 +61,44 @@ FSM_LOCAL double fsm_chord(double ga, double gb, double w, double bend)
 {
     return fsm_smaller(ga, gb) - (bend <= 0.0 ? 0.0 : 0.125 * bend * w * w);
 }
+
+/* Whether a guard is proved on a piece, given its jets there and in its middle: above `-tolerance`, or below it while it
+   waits to rise. */
+FSM_LOCAL bool fsm_is_proved(const struct fsm_piece *z, const struct fsm_jet *jet, const struct fsm_jet *middle, double h,
+                             double tolerance, bool waiting)
+{
+    double w = 0.5 * (z->b - z->a) * h;
+    if (waiting) {
+        struct fsm_interval rate = {-jet->rate.high, -jet->rate.low};
+        double m = -middle->value.high, bend = jet->second.high, rise = -jet->second.low;
+        return -jet->value.high > -tolerance || fsm_cone(-z->ga, -z->gb, rate, 2.0 * w) > -tolerance ||
+               (fsm_chord(-z->ga, m, w, rise) > -tolerance && fsm_chord(m, -z->gb, w, rise) > -tolerance) ||
+               (fsm_parabola(-z->ga, -z->sa, m, -middle->rate.low, w, bend) > -tolerance &&
+                fsm_parabola(m, -middle->rate.high, -z->gb, -z->sb, w, bend) > -tolerance);
+    }
+    double m = middle->value.low, bend = -jet->second.low, rise = jet->second.high;
+    return jet->value.low > -tolerance || fsm_cone(z->ga, z->gb, jet->rate, 2.0 * w) > -tolerance ||
+           (fsm_chord(z->ga, m, w, rise) > -tolerance && fsm_chord(m, z->gb, w, rise) > -tolerance) ||
+           (fsm_parabola(z->ga, z->sa, m, middle->rate.high, w, bend) > -tolerance &&
+            fsm_parabola(m, middle->rate.low, z->gb, z->sb, w, bend) > -tolerance);
+}
+
+/* The largest number of an interval in absolute value; infinite where there are no bounds. */
+FSM_LOCAL double fsm_size_of(struct fsm_interval a)
+{
+    double size = fsm_larger(-a.low, a.high);
+    return size == size ? size : FSM_INFINITY;
+}
+
+/* The largest ratio of some bounds of the step to those of a region; infinite where one of these is zero. */
+FSM_LOCAL double fsm_largest_ratio(const double *bounds, const double *region, int64_t n)
+{
+    double largest = 0.0;
+    for (int64_t k = 0; k < n; k++) {
+        if (bounds[k] > 0.0) {
+            double ratio = bounds[k] / region[k];
+            largest = ratio > largest || ratio != ratio ? ratio : largest;
+        }
+    }
+    return largest;
+}

@@ -237,38 +237,12 @@ static bool rests(const struct fsm_run *run, const struct watched *w, double h)
     return value < small && h * slope < small;
 }
 
-/* A piece of a step: where it begins and ends, values and slopes there. */
-struct piece {
-    double a, b, ga, gb, sa, sb;
-};
-
 /* The piece between two of the three instants of the step; slopes that are not known are those that prove least. */
-static struct piece piece_of(const struct watched *w, double a, double b, int64_t from, int64_t to)
+static struct fsm_piece piece_of(const struct watched *w, double a, double b, int64_t from, int64_t to)
 {
     double unknown = w->waiting ? FSM_INFINITY : -FSM_INFINITY;
-    return (struct piece){a, b, w->g[from], w->g[to], w->differenced ? unknown : w->s[from],
+    return (struct fsm_piece){a, b, w->g[from], w->g[to], w->differenced ? unknown : w->s[from],
                           w->differenced ? -unknown : w->s[to]};
-}
-
-/* Whether a guard is proved on a piece, given its jets there and in its middle: above `-tolerance`, or below it while it
-   waits to rise. */
-static bool is_proved(const struct piece *z, const struct fsm_jet *jet, const struct fsm_jet *middle, double h,
-                      double tolerance, bool waiting)
-{
-    double w = 0.5 * (z->b - z->a) * h;
-    if (waiting) {
-        struct fsm_interval rate = {-jet->rate.high, -jet->rate.low};
-        double m = -middle->value.high, bend = jet->second.high, rise = -jet->second.low;
-        return -jet->value.high > -tolerance || fsm_cone(-z->ga, -z->gb, rate, 2.0 * w) > -tolerance ||
-               (fsm_chord(-z->ga, m, w, rise) > -tolerance && fsm_chord(m, -z->gb, w, rise) > -tolerance) ||
-               (fsm_parabola(-z->ga, -z->sa, m, -middle->rate.low, w, bend) > -tolerance &&
-                fsm_parabola(m, -middle->rate.high, -z->gb, -z->sb, w, bend) > -tolerance);
-    }
-    double m = middle->value.low, bend = -jet->second.low, rise = jet->second.high;
-    return jet->value.low > -tolerance || fsm_cone(z->ga, z->gb, jet->rate, 2.0 * w) > -tolerance ||
-           (fsm_chord(z->ga, m, w, rise) > -tolerance && fsm_chord(m, z->gb, w, rise) > -tolerance) ||
-           (fsm_parabola(z->ga, z->sa, m, middle->rate.high, w, bend) > -tolerance &&
-            fsm_parabola(m, middle->rate.low, z->gb, z->sb, w, bend) > -tolerance);
 }
 
 /* Mark the operations of the guards listed; `count` of them. */
@@ -304,7 +278,7 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
                           double h, const struct fsm_jet *halves)
 {
     const int8_t *needed = NULL;
-    struct piece stack[FSM_PROOF_STACKED];
+    struct fsm_piece stack[FSM_PROOF_STACKED];
     double tolerance = w->tolerance, risen = FSM_PROVED, found = FSM_PROVED;
     double least = FSM_PROOF_CLOSE * run->tables->tolerances->time / h;
     bool waiting = w->waiting;
@@ -312,7 +286,7 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
     stack[0] = piece_of(w, 0.5, 1.0, 1, 2);
     stack[1] = piece_of(w, 0.0, 0.5, 0, 1);
     while (top > 0) {
-        struct piece z = stack[--top];
+        struct fsm_piece z = stack[--top];
         if (!waiting && z.gb <= -tolerance) {
             found = risen < 1.0 ? risen : z.b;
             break;
@@ -329,7 +303,7 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
         if (high - low < FSM_INFINITY) {
             tolerance = fsm_larger(tolerance, w->tolerance + 4.0 * (high - low)); // what rounding leaves open
         }
-        if (is_proved(&z, jet, middle, h, tolerance, waiting)) {
+        if (fsm_is_proved(&z, jet, middle, h, tolerance, waiting)) {
             continue;
         }
         bool ends = z.b - z.a <= least || top + 2 > FSM_PROOF_STACKED || !(high - low < FSM_INFINITY);
@@ -345,8 +319,8 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
             break;
         }
         double m = 0.5 * (z.a + z.b), value = waiting ? high : low;
-        stack[top++] = (struct piece){m, z.b, value, z.gb, middle->rate.low, z.sb};
-        stack[top++] = (struct piece){z.a, m, z.ga, value, z.sa, middle->rate.high};
+        stack[top++] = (struct fsm_piece){m, z.b, value, z.gb, middle->rate.low, z.sb};
+        stack[top++] = (struct fsm_piece){z.a, m, z.ga, value, z.sa, middle->rate.high};
     }
     run->work->proof.at[run->work->proof.n - 1] += FSM_PROOF_PER_BOX * (double)boxes;
     if (found == FSM_PROVED && risen < 1.0 && w->g[2] <= w->tolerance) {
@@ -390,12 +364,6 @@ static void load_fixed(const struct fsm_run *run, const struct proof *p)
     }
     p->numbers[LOADED] = mode + 1;
     p->numbers[REGION] = p->numbers[REGIONS] = 0;
-}
-
-static double size_of(struct fsm_interval a)
-{
-    double size = fsm_larger(-a.low, a.high);
-    return size == size ? size : FSM_INFINITY;
 }
 
 /* Bound how fast the slopes of guards change in the large region at its pace; list those of which that is bounded. */
@@ -449,7 +417,7 @@ static void bound_derivatives(const struct fsm_run *run, const struct proof *p)
         fsm_enclose(&p->program, needed, p->jets, NULL, 0.0);
         p->jets[k].rate = (struct fsm_interval){0.0, 0.0};
         for (int64_t i = 0; i < count; i++) {
-            p->steep[bounded[i] * n + k] = size_of(p->jets[p->outputs[bounded[i]]].rate);
+            p->steep[bounded[i] * n + k] = fsm_size_of(p->jets[p->outputs[bounded[i]]].rate);
         }
     }
     p->known[0] = 1.0;
@@ -478,7 +446,7 @@ static int64_t bound_forces(const struct fsm_run *run, const struct proof *p, in
     fsm_bound_forces(run, &p->program, &p->terms, p->outputs, needed, p->region_low, p->region_high, p->jets);
     for (int64_t i = 0; i < count; i++) {
         const struct fsm_jet *jet = p->jets + size + guards[i];
-        if (p->outputs[guards[i]] < -1 && size_of(jet->rate) < FSM_INFINITY) {
+        if (p->outputs[guards[i]] < -1 && fsm_size_of(jet->rate) < FSM_INFINITY) {
             p->middle[size + guards[i]] = *jet;
         } else {
             guards[left++] = guards[i];
@@ -561,7 +529,7 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     for (int64_t i = 0; i < locals; i++) {
         int64_t j = local[i];
         const struct fsm_jet *jet = p->jets + output_of(p, j);
-        p->local[j] = size_of(jet->rate);
+        p->local[j] = fsm_size_of(jet->rate);
         p->local_down[j] = fsm_larger(-jet->second.low, 0.0);
         p->local_up[j] = fsm_larger(jet->second.high, 0.0);
         if (!(jet->value.low > 0.0) && !(state->guards.at[j] > p->local[j])) {
@@ -587,19 +555,6 @@ static bool is_in_region(const struct fsm_run *run, const struct proof *p)
     return inside;
 }
 
-/* The largest ratio of some bounds of the step to those of a region; infinite where one of these is zero. */
-static double largest_ratio(const double *bounds, const double *region, int64_t n)
-{
-    double largest = 0.0;
-    for (int64_t k = 0; k < n; k++) {
-        if (bounds[k] > 0.0) {
-            double ratio = bounds[k] / region[k];
-            largest = ratio > largest || ratio != ratio ? ratio : largest;
-        }
-    }
-    return largest;
-}
-
 /* How much of the step's speeds and accelerations there is in those for which bounds are known, and in the region of some
    steps; negative: not looked at yet. */
 struct ratios {
@@ -611,8 +566,8 @@ static void find_ratios(const struct fsm_run *run, const struct proof *p, double
 {
     if (ratios->pace < 0.0) {
         bound_accelerations(run, p, h);
-        ratios->pace = largest_ratio(p->speed, p->pace, p->program.moving);
-        ratios->bend = largest_ratio(p->bend, p->reach, p->program.moving);
+        ratios->pace = fsm_largest_ratio(p->speed, p->pace, p->program.moving);
+        ratios->bend = fsm_largest_ratio(p->bend, p->reach, p->program.moving);
     }
 }
 
@@ -639,7 +594,7 @@ static double rate_of(const struct proof *p, int64_t j, struct ratios *ratios)
 {
     int64_t n = p->program.moving;
     if (p->local[j] >= 0.0) {
-        ratios->reach = ratios->reach < 0.0 ? largest_ratio(p->speed, p->reach, n) : ratios->reach;
+        ratios->reach = ratios->reach < 0.0 ? fsm_largest_ratio(p->speed, p->reach, n) : ratios->reach;
         return p->local[j] > 0.0 ? ratios->reach * p->local[j] : 0.0;
     }
     double rate = 0.0;
@@ -718,7 +673,7 @@ static const struct fsm_jet *halves_of(const struct fsm_run *run, const struct p
     if (run->work->proof.n < room + 4 * words * count) {
         return NULL;
     }
-    struct fsm_jet *halves = (struct fsm_jet *)(run->work->proof.at + room - 1);
+    struct fsm_jet *halves = (struct fsm_jet *)(run->work->proof.at + room - 2);
     const int8_t *needed = needed_for(run, p, guards, count);
     for (int64_t half = 0; half < 2; half++) {
         enclose_piece(run, p, needed, h, 0.5 * (double)half, 0.5 * (double)half + 0.5);
@@ -750,9 +705,9 @@ static double prove_pending(const struct fsm_run *run, const struct proof *p, do
     for (int64_t i = 0; i < count; i++) {
         struct watched w = watched_guard(run, p, pending[i]);
         const struct fsm_jet *jet = p->jets + w.output;
-        struct piece whole = piece_of(&w, 0.0, 1.0, 0, 2);
+        struct fsm_piece whole = piece_of(&w, 0.0, 1.0, 0, 2);
         bool rises = w.waiting && jet->rate.low >= 0.0;
-        if (!rises && !is_proved(&whole, jet, p->middle + w.output, h, w.tolerance, w.waiting)) {
+        if (!rises && !fsm_is_proved(&whole, jet, p->middle + w.output, h, w.tolerance, w.waiting)) {
             pending[left++] = pending[i];
         }
     }

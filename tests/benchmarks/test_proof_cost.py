@@ -17,7 +17,7 @@ from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.online_executable import OnlineExecutable
 
 pytestmark = pytest.mark.benchmark
-SECONDS, UNTIL, FEWEST, MOST = 0.2, 2.0, 5, 200
+SECONDS, UNTIL, FEWEST, MOST = 0.1, 2.0, 5, 200
 MEDIAN, WORST = 1.05, 1.12
 
 
