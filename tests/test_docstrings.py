@@ -11,7 +11,7 @@ import fsm_dyn
 from tests.source_trees import PACKAGE, modules, nodes, tree
 
 #: What a driver, a law, a method and an exporter are made of.
-EXTENDED = ("language/contact_law.py", "live/driver_protocol.py", "run/integrators.py", "exports/export.py")
+EXTENDED = ("language/laws.py", "live/driver_protocol.py", "run/integrators.py", "exports/export.py")
 
 ELSEWHERE = re.compile(r"(are|is) (those|that) of\s+(:\w+:)?`")  # a docstring may refer to that of another function
 ARRAY = re.compile(r"\b(Array|FloatArray|Floats|NDArray|ndarray)\b")

@@ -12,9 +12,8 @@ from fsm_dyn.analysis.linearisation import jacobian
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.elimination import Array
-from fsm_dyn.language.contact_law import WORDS
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.laws import LAWS
+from fsm_dyn.language.laws import LAWS, WORDS
 from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.layout import Layout

@@ -19,8 +19,8 @@ from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import of_one_corner
-from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.contacts import SurfaceContact
+from fsm_dyn.language.laws import FREE
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Program

@@ -13,11 +13,11 @@ from typing import Final, Generic, Literal, TypeVar
 from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.graph_layout import elided
-from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.contacts import FeatureContact, SurfaceContact
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.laws import FREE
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.scales import own_scales
 from fsm_dyn.language.shapes import (

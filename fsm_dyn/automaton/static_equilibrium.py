@@ -14,7 +14,7 @@ from fsm_dyn.automaton.initial_state import InitialState, check_names, find_init
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.derive.assembly import PrescribedValues
 from fsm_dyn.derive.elimination import least_squares, norm, product
-from fsm_dyn.language.contact_law import FREE, HELD, SLIDING
+from fsm_dyn.language.laws import FREE, HELD, SLIDING
 from fsm_dyn.language.units import ENERGY
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node

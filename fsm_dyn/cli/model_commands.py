@@ -49,7 +49,7 @@ def new_command(
     text = starter(stem)  # refuses texts unfit as a model's name, such as a path
     if robot is not None:
         if robot.suffix == ".xml":
-            from fsm_dyn.language.mjcf_reader import model_from_mjcf as model_from
+            from fsm_dyn.language.urdf import model_from_mjcf as model_from
         else:
             from fsm_dyn.language.urdf import model_from_urdf as model_from
         text, dropped = model_from(robot)

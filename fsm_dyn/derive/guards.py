@@ -11,7 +11,7 @@ from fsm_dyn.derive.embedding import EmbeddedMode
 from fsm_dyn.derive.limits import Limit, determinate_limits
 from fsm_dyn.derive.tree_embedding import resultant
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem, name_in_common
-from fsm_dyn.language.contact_law import Watched
+from fsm_dyn.language.laws import Watched
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.traversal import substitute

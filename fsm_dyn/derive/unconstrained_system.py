@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.language.contact_law import Law
-from fsm_dyn.language.laws import law_of
+from fsm_dyn.language.laws import Law, law_of
 from fsm_dyn.language.scales import Units
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import ExpressionGraph, Node

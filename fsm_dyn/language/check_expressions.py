@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.language.check_keys import UnitCheck
+from fsm_dyn.language.check_values import UnitCheck
 from fsm_dyn.language.dimensions import (
     Declaration,
     DimensionedValue,

@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
 from fsm_dyn.language.check_expressions import check_expressions
-from fsm_dyn.language.check_keys import check_references
 from fsm_dyn.language.check_requirements import check_requirements, check_words, contacts_named
-from fsm_dyn.language.check_values import check_numbers
+from fsm_dyn.language.check_values import check_numbers, check_references
 from fsm_dyn.language.contacts import BearingContact, Contact, FeatureContact, GapContact
 from fsm_dyn.language.dimensions import (
     Declaration,

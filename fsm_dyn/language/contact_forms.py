@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.body_forms import ImpulseForm
-from fsm_dyn.language.contact_law import Law as ContactLaw
 from fsm_dyn.language.contacts import SurfaceProperties
 from fsm_dyn.language.elements import (
     ConstantSchedule,
@@ -55,6 +54,7 @@ from fsm_dyn.language.keys import (
 )
 from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.laws import LAWS
+from fsm_dyn.language.laws import Law as ContactLaw
 from fsm_dyn.language.model import DiscreteVariable, ModePattern
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, Literal
 
-from fsm_dyn.language.contact_law import Law
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of
 from fsm_dyn.language.keys import NOT_NEGATIVE, Bounds, KnownUnits, expression, key, one_of, part
-from fsm_dyn.language.laws import law_of
+from fsm_dyn.language.laws import Law, law_of
 from fsm_dyn.language.shapes import Feature
 from fsm_dyn.language.units import DIMENSIONLESS, LENGTH, POWER, TIME, Dimension, divide, power
 

@@ -24,7 +24,7 @@ from fsm_dyn.language.keys import Key
 from fsm_dyn.language.mechanism_form import MechanismForm, RequirementForm, UseForm
 from fsm_dyn.language.model import Body, Coordinate, Initial, ModelSettings, ModePattern, Point
 from fsm_dyn.language.numerics import ModelTolerances
-from fsm_dyn.language.phase_forms import PartNameForm, PhaseForm
+from fsm_dyn.language.phases import PartNameForm, PhaseForm
 from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.schema import mapping_classes
 

@@ -216,7 +216,7 @@ NOT_NEGATIVE: Final = Bounds(0.0, float("inf"), "is negative", "0 or more")
 
 
 class KnownUnits(Protocol):
-    """What is known while the units of a mapping are checked (:class:`fsm_dyn.language.check_keys.UnitCheck`)."""
+    """What is known while the units of a mapping are checked (:class:`fsm_dyn.language.check_values.UnitCheck`)."""
 
     named: Mapping[str, Dimension]
 

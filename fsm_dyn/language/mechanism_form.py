@@ -63,8 +63,7 @@ from fsm_dyn.language.model import (
     Point,
 )
 from fsm_dyn.language.numerics import ModelTolerances
-from fsm_dyn.language.phase_forms import NAMES, PHASES
-from fsm_dyn.language.phases import PartName, RunPhase
+from fsm_dyn.language.phases import NAMES, PHASES, PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline

@@ -24,8 +24,7 @@ from fsm_dyn.page.ports import PortHandles
 from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.causes import guard_sentence
-from fsm_dyn.run.contact_forces import Forces
-from fsm_dyn.run.input_pushes import InputPushes
+from fsm_dyn.run.contact_forces import Forces, InputPushes
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN

@@ -11,7 +11,7 @@ import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.draw.run_diagrams import VisitDiagram, dwell
-from fsm_dyn.run.score_data import Lane, Score, Segment
+from fsm_dyn.run.run_timeline import Lane, Score, Segment
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition
 from fsm_dyn.run.visits import Visit, Visits, clock, span

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.contacts import FeatureContact
-from fsm_dyn.run.contact_forces import WIDTH, Forces, Kinematics
-from fsm_dyn.run.input_pushes import LEAST, LONGER, SHORTEST, InputPushes
+from fsm_dyn.run.contact_forces import LEAST, LONGER, SHORTEST, WIDTH, Forces, InputPushes, Kinematics
 from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.run_timeline import Placed, place_scene
 from fsm_dyn.run.samples import Samples

@@ -11,8 +11,8 @@ from typing import Final, Literal
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
-from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.laws import FREE
 from fsm_dyn.language.phases import phase_named
 from fsm_dyn.language.requirement import (
     Always,
@@ -32,8 +32,7 @@ from fsm_dyn.language.requirement import (
     conditions_of,
 )
 from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
-from fsm_dyn.run.phase_rows import with_phase_rows
-from fsm_dyn.run.phase_visits import PhaseVisit, judged_visits
+from fsm_dyn.run.phase_visits import PhaseVisit, judged_visits, with_phase_rows
 from fsm_dyn.run.run import Run, Runs
 from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of

@@ -23,7 +23,7 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, ContactInfo
-from fsm_dyn.language.contact_law import HELD, SLIDING_UNDER
+from fsm_dyn.language.laws import HELD, SLIDING_UNDER
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Only
 

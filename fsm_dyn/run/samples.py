@@ -128,7 +128,7 @@ class State:
 
         Returns
         -------
-        tuple of fsm_dyn.run.prospect.Prospect
+        tuple of fsm_dyn.run.explanation.Prospect
             ``event``, ``guard``, ``margin`` (present value), ``slope`` and ``time`` (s; None beyond the horizon).
             The motion of the mode continues beyond other guards, and inputs keep their present rates.
 

@@ -24,7 +24,7 @@ from fsm_dyn.core.errors import InputError, ModelError, RunError, warn_of_energy
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.memory import check_steps
 from fsm_dyn.run.continuation import Continuation, StoredContinuation, check_continuation
-from fsm_dyn.run.depths import starts_behind
+from fsm_dyn.run.encounters import starts_behind
 from fsm_dyn.run.executable import Executable, FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.loop import run_automaton

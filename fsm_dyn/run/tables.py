@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
-from fsm_dyn.language.contact_law import Law
 from fsm_dyn.language.contacts import FeatureContact
+from fsm_dyn.language.laws import Law
 from fsm_dyn.language.shapes import CircleShape, Feature, LineShape, PlaneShape, SphereShape
 from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.programs.kernels import Kernels, compile_programs

@@ -23,12 +23,11 @@ from fsm_dyn.run.contact_periods import ContactPeriod, contact_periods
 from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
 from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
-from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
+from fsm_dyn.run.explanation import Explanation, describe_outcome, explain, prospects
 from fsm_dyn.run.extremes import Extremes, extremes
 from fsm_dyn.run.judgement import Judgement, judge
 from fsm_dyn.run.pin_peaks import PeakLoad, peak_loads
 from fsm_dyn.run.pins import PinImpulses, Pins, of_connection
-from fsm_dyn.run.prospect import prospects
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.run_files import run_bytes

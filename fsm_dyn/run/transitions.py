@@ -16,7 +16,7 @@ from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import html_table, table
-from fsm_dyn.language.contact_law import FREE, SLIDING, Law
+from fsm_dyn.language.laws import FREE, SLIDING, Law
 from fsm_dyn.run.loop_state import TransitionArrays
 from fsm_dyn.run.outcomes import CHOSEN, read_candidates
 from fsm_dyn.runtime.abi import Event, PassageColumn, Reason

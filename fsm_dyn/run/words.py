@@ -14,9 +14,9 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language import expressions
-from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
 from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.laws import FREE
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.phases import LONGEST_NAME, PartName
 from fsm_dyn.language.shapes import Feature

@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language import loader
-from fsm_dyn.language.mjcf_reader import model_from_mjcf
+from fsm_dyn.language.urdf import model_from_mjcf
 
 #: Angles in degrees, defaults, turned bodies, anchors off the origin, two joints in a body, tilted axes and inertias.
 CRANE = """
@@ -50,7 +50,7 @@ def test_without_mujoco_the_extra_is_named(crane, monkeypatch):
 
 
 def test_a_file_that_is_too_large_is_not_given_to_mujoco(tmp_path, monkeypatch):
-    monkeypatch.setattr("fsm_dyn.language.mjcf_reader.MAX_BYTES", 100)
+    monkeypatch.setattr("fsm_dyn.language.urdf.MAX_BYTES", 100)
     (tmp_path / "large.xml").write_text("<mujoco/>" + 100 * " ")
     with pytest.raises(InputError, match="a model of MuJoCo"):
         model_from_mjcf(tmp_path / "large.xml")

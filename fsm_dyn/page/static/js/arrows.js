@@ -80,7 +80,7 @@ export class Arrows {
   }
 }
 
-const [SHORTEST, LONGER, LEAST] = [5, 8, 0.02]; // units of the scene, as fsm_dyn/run/input_pushes.py; of the largest force
+const [SHORTEST, LONGER, LEAST] = [5, 8, 0.02]; // units of the scene, as fsm_dyn/run/contact_forces.py; of the largest force
 
 // Forces of inputs: arrows that end where they act, as long as their share of the largest one so far.
 export class Pushes {

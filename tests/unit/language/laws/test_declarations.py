@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fsm_dyn.language.contact_law import FREE
-from fsm_dyn.language.laws import LAWS
+from fsm_dyn.language.laws import FREE, LAWS
 from fsm_dyn.run import tables as tb
 from fsm_dyn.runtime.abi import ContactFlag
 from tests.source_trees import PACKAGE, modules, nodes

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 import fsm_dyn
-from fsm_dyn.language.contact_law import FREE
+from fsm_dyn.language.laws import FREE
 from fsm_dyn.run.transitions import cause_words
 from fsm_dyn.runtime.abi import Event
 

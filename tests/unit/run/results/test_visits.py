@@ -8,8 +8,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.language import models
-from fsm_dyn.run.score_data import MOST_COLUMNS, Score, repeated
-from fsm_dyn.run.short_names import LONGEST
+from fsm_dyn.run.run_timeline import MOST_COLUMNS, Score, repeated
+from fsm_dyn.run.visits import LONGEST
 from fsm_dyn.run.words import OPEN, mode_words
 
 NAMED = (
