@@ -203,7 +203,7 @@ class AnalysisSetup:
         """Return a run in its public form."""
         executable, drive, context = self.executable, self.drive, raw.c_end
         raw, order = renumbered(raw, len(self.graph.automaton.modes))
-        names = [executable.chart_names[number] for number in order]
-        charts = [executable.chart_programs[number] for number in order]
+        charts = [executable.charts[number].programs for number in order]
+        names = [executable.mode_name(chart.states).name for chart in charts]
         model = run_model(executable.automaton, names, charts, self.vector, self.numbers)
         return Trajectory(model, record_of(executable.automaton, names, raw, lambda times: drive(times, context)))

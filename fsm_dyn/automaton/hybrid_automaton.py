@@ -14,7 +14,7 @@ from fsm_dyn.derive.assembly import PrescribedValues, assemble, curve_parameter_
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet, closed_place
 from fsm_dyn.derive.guards import Guard, list_guards
-from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode
+from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.mode_programs import ModePrograms, chart_with, derive_mode
 from fsm_dyn.derive.unconstrained_system import (
     FOLLOWS,
@@ -200,7 +200,11 @@ class Automaton:
 
     def name_of(self, states: Sequence[int]) -> ModeName:
         """Name a combination of contact states."""
-        return name_mode(self.contacts, self.patterns, states)
+        return name_mode(self.contacts, self.patterns, states, self._named_when_open)
+
+    @cached_property
+    def _named_when_open(self) -> frozenset[int]:
+        return named_when_open(self.contacts)
 
     def find(self, states: Sequence[int]) -> int:
         """Index of the mode with these contact states, -1 if it is not derived yet."""

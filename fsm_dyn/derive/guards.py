@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from fsm_dyn.derive.embedding import EmbeddedMode
 from fsm_dyn.derive.limits import Limit, determinate_limits
@@ -280,16 +282,87 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
     -------
     tuple of Guard
     """
-    found: list[Guard] = []
-    for index, code in enumerate(states):
-        known = system.guard_lists.get((index, code))
-        if known is None:
-            known = system.guard_lists[index, code] = _listed_guards(system, index, code)
-        guards, own, corner = known
-        found += guards if corner is None or _has_common_guard(corner, index, states) else own
-    for index in leaving:
-        found += _conditions(system, index)
-    return tuple(found)
+    return tuple(system.guard_catalogue.of(states, leaving))
+
+
+class ListedGuards(Sequence[Guard]):
+    """Guards of a mode by their numbers in a catalogue; none is looked up before it is asked for.
+
+    Attributes
+    ----------
+    catalogue : GuardCatalogue
+    numbers : int64 array, shape (n,)
+    """
+
+    def __init__(self, catalogue: GuardCatalogue, numbers: npt.NDArray[np.int64]) -> None:
+        self.catalogue, self.numbers = catalogue, numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return ListedGuards(self.catalogue, self.numbers[index])
+        return self.catalogue.guards[self.numbers[index]]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class GuardCatalogue:
+    """The guards of every contact in each of its states, of which those of any mode are put together.
+
+    Parameters
+    ----------
+    system : UnconstrainedSystem
+        The unconstrained terms.
+
+    Attributes
+    ----------
+    guards : list of Guard
+        Of all contacts in all states, then of all transitions.
+    most : int
+        No mode has more guards.
+    """
+
+    def __init__(self, system: UnconstrainedSystem) -> None:
+        n = len(system.contacts)
+        width = 1 + max((code for contact in system.contacts for code in contact.codes), default=0)
+        self.guards: list[Guard] = []
+        self._begin = np.zeros((2, n, width), np.int64)  # without and with the guards that a corner has once
+        self._count = np.zeros((2, n, width), np.int64)
+        self._corner = np.arange(n)  # the first contact of the corner that shares guards
+        self._contacts = np.arange(n)
+        for index, contact in enumerate(system.contacts):
+            for code in contact.codes:
+                guards, own, corner = _listed_guards(system, index, code)
+                if corner is not None:
+                    self._corner[index] = corner[0]
+                for variant, found in enumerate((own, own if corner is not None and corner[0] != index else guards)):
+                    self._begin[variant, index, code] = len(self.guards)
+                    self._count[variant, index, code] = len(found)
+                    self.guards += found
+        self._first_of = len(self.guards)
+        self._leaving: list[tuple[int, int]] = []
+        for index in range(len(system.user_transitions)):
+            conditions = _conditions(system, index)
+            self._leaving.append((len(self.guards), len(conditions)))
+            self.guards += conditions
+        self.most = int(self._count.max(axis=(0, 2), initial=0).sum()) + len(self.guards) - self._first_of
+
+    def of(self, states: Sequence[int], leaving: Sequence[int]) -> ListedGuards:
+        """Return the guards of a mode; arguments and order are those of :func:`list_guards`."""
+        codes = np.asarray(states, np.int64)
+        alone = np.ones(len(codes), np.int64)
+        alone[self._corner[np.flatnonzero(codes)]] = 0
+        begin = self._begin[alone[self._corner], self._contacts, codes]
+        count = self._count[alone[self._corner], self._contacts, codes]
+        ends = np.cumsum(count)
+        numbers = np.repeat(begin - ends + count, count) + np.arange(ends[-1] if len(ends) else 0)
+        more = [np.arange(first, first + size) for first, size in (self._leaving[index] for index in leaving)]
+        return ListedGuards(self, np.concatenate([numbers, *more]).astype(np.int64))
 
 
 def _listed_guards(

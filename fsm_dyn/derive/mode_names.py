@@ -33,7 +33,17 @@ class ModeName:
     pattern: str = ""
 
 
-def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], states: Sequence[int]) -> ModeName:
+def named_when_open(contacts: Sequence[ContactInfo]) -> frozenset[int]:
+    """Return which contacts may have a part in the name of a mode though they are in their first state."""
+    return frozenset(i for i, contact in enumerate(contacts) if contact.bilateral or not contact.states[0])
+
+
+def name_mode(
+    contacts: Sequence[ContactInfo],
+    patterns: Sequence[Pattern],
+    states: Sequence[int],
+    always: frozenset[int] | None = None,
+) -> ModeName:
     """Name one combination of contact states.
 
     Parameters
@@ -43,6 +53,8 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
         Those of the model.
     states : sequence of int
         A state code for each contact.
+    always : frozenset of int, optional
+        Result of :func:`named_when_open`, for names of many modes.
 
     Returns
     -------
@@ -51,12 +63,13 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
     fitting = [pattern for pattern in patterns if pattern.fits(states)]
     pattern = max(fitting, key=lambda p: len(p.states), default=None)
     mentioned = pattern.states if pattern is not None else {}
+    # open contacts are not mentioned
+    always = named_when_open(contacts) if always is None else always
+    told = [index for index, code in enumerate(states) if code or index in always]
     extras = [
         f"{contact.name}_{contact.states[code]}"
-        for index, (contact, code) in enumerate(zip(contacts, states, strict=True))
-        if (code or contact.bilateral or not contact.states[0])  # open contacts are not mentioned
-        and index not in mentioned
-        and (code != contact.codes[0] or (contact.bilateral and len(contact.codes) > 1))
+        for index, contact, code in ((index, contacts[index], states[index]) for index in told)
+        if index not in mentioned and (code != contact.codes[0] or (contact.bilateral and len(contact.codes) > 1))
     ]
     if pattern is not None:
         return ModeName("+".join([pattern.name, *extras]), tuple(states), pattern.name)

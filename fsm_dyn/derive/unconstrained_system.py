@@ -350,9 +350,12 @@ class UnconstrainedSystem:
         return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
 
     @cached_property
-    def guard_lists(self) -> dict[tuple[int, int], Any]:
-        """Guards by contact and its state, kept by :func:`fsm_dyn.derive.guards.list_guards` from mode to mode."""
-        return {}
+    def guard_catalogue(self) -> Any:
+        """The guards of all modes, a :class:`fsm_dyn.derive.guards.GuardCatalogue`."""
+        # the parts of this one are its
+        from fsm_dyn.derive.guards import GuardCatalogue
+
+        return GuardCatalogue(self)
 
     @cached_property
     def corners(self) -> dict[int, list[int]]:

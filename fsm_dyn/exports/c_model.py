@@ -653,7 +653,13 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
             fields[name] = data.kernels(
                 name, [kernel(f"{stem}_{i}", both[which]) for i, both in enumerate(run.programs)]
             )
-        elif name in ("mode_core", "guard_kernels", "shape_centres"):  # an exported machine evaluates all guards
+        elif name in (
+            "mode_online",
+            "online_routine",
+            "mode_core",
+            "guard_kernels",
+            "shape_centres",
+        ):  # an exported machine evaluates all guards
             fields[name] = data.absent(0)
         elif name == "transitions":  # fsm_machine.c fills in the addresses of resets
             plain = values.copy()

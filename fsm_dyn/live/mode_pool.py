@@ -26,10 +26,10 @@ from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.programs.kernels import BoundKernels
 from fsm_dyn.run import online as oc
 from fsm_dyn.run.executable import Array, ModeChart
-from fsm_dyn.run.online import Context, OnlineFull, OnlineKernels, OnlineMode, routine_address
+from fsm_dyn.run.online import Context, OnlineKernels, OnlineMode, routine_address
 from fsm_dyn.run.online_executable import OnlineExecutable
 from fsm_dyn.run.tables import GuardEnclosures, guard_enclosures
-from fsm_dyn.runtime.abi import NEVER, Event, OnlineChoice, OnlineKernel, Sizes
+from fsm_dyn.runtime.abi import NEVER, Event, OnlineKernel, Sizes
 from fsm_dyn.runtime.layouts import Tables
 
 STOCK: Final = 96  # modes in the mode pool
@@ -82,7 +82,6 @@ class _ReadyMode:
     mode: OnlineMode
     kernels: _FromStock
     flags: int
-    name: str
     leaving: Sequence[int]
     guards: tuple[Sequence[Any] | npt.NDArray[Any], ...]
 
@@ -203,7 +202,7 @@ class PooledExecutable(OnlineExecutable):
         self._resting.clear()
         super().reset_charts()
         for states, context in resting.items():
-            context.chart[OnlineChoice.CHOSEN] = 0
+            context.chosen[0] = 0
             self._resting[self._numbers[states]] = context
         lent = [n for n, chart in enumerate(self.charts) if isinstance(self._online.get(chart.full), _FromStock)]
         self._lent.clear()
@@ -290,18 +289,6 @@ class PooledExecutable(OnlineExecutable):
             i: list_guards(automaton.system, rest, [i])[none:] for i in range(len(automaton.mechanism.transitions))
         }
 
-    @cached_property
-    def _names(self) -> dict[tuple[int, ...], tuple[str, list[int]]]:
-        """Names of modes, and transitions out of them, by contact states."""
-        return {}
-
-    def _named(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
-        """Return the name of a mode and the user-defined transitions out of it."""
-        if states not in self._names:
-            name = self.automaton.name_of(states)
-            self._names[states] = (name.name, self.automaton.outgoing_transitions(name))
-        return self._names[states]
-
     def list_guards(self, states: tuple[int, ...]) -> tuple[Guard, ...]:
         """Return the same as :func:`fsm_dyn.derive.guards.list_guards`, composed of the prepared lists."""
         if self._parts is None:
@@ -314,7 +301,7 @@ class PooledExecutable(OnlineExecutable):
             for guard in parts[item]
             if guard.event is not Event.CLOSES or not any(states[i] for i in of_one_corner(contacts, guard.subject))
         ]
-        for i in self._named(states)[1] if self._leaving else ():
+        for i in self._leaving_of(states) if self._leaving else ():
             found += self._leaving[i]
         return tuple(found)
 
@@ -322,7 +309,7 @@ class PooledExecutable(OnlineExecutable):
         """Return the mode with these contact states, embedded online; takes a fraction of a millisecond."""
         guards = self.list_guards(states)
         # load sharing is for reports, and a live run makes none
-        return OnlineMode(states, guards, OnlineFull(states, guards, self._contexts), ())
+        return OnlineMode(states, guards, self._contexts)
 
     def make_ready(self, states: tuple[int, ...]) -> bool:
         """Prepare a mode that may be reached soon, between ticks, in about 0.2 ms; return whether it was missing.
@@ -358,7 +345,7 @@ class PooledExecutable(OnlineExecutable):
         self._online[kernels.full] = kernels
         chart = ModeChart(group, made.mode, kernels.rhs, kernels.full)
         self.charts.append(chart)
-        self._enter(chart, (made.flags, made.name, made.leaving, made.guards))
+        self._enter(chart, (made.flags, made.leaving, made.guards))
 
     # -- tables with room ------------------------------------------------------------------------------------
 
@@ -391,7 +378,7 @@ class PooledExecutable(OnlineExecutable):
 
         changed: dict[str, Any] = {
             name: roomy(getattr(tables, name), ROOM)
-            for name in ("mode_rhs", "mode_full", "mode_flags", "mode_group", "mode_guard_start")
+            for name in ("mode_rhs", "mode_full", "mode_online", "mode_flags", "mode_group", "mode_guard_start")
         }
         changed |= {
             name: roomy(getattr(tables, name), ROOM * most)
@@ -411,10 +398,12 @@ class PooledExecutable(OnlineExecutable):
         changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), ROOM), np.int8)])
         return tables._replace(**changed)
 
-    def _entries(self, programs: RunnableMode) -> tuple[int, str, Sequence[int], tuple[Any, ...]]:
-        """Return flags, name, leaving transitions and columns of the guards of a mode."""
+    def _with_last(self) -> Tables:
+        return super()._with_last() if self._shelf is None else self._build()  # their room is for modes of the pool
+
+    def _entries(self, programs: RunnableMode) -> tuple[int, Sequence[int], tuple[Any, ...]]:
+        """Return flags, leaving transitions and columns of the guards of a mode."""
         guards = programs.guards
-        name, leaving = self._named(programs.states)
         codes = None if self.guard_enclosure is None else self.guard_enclosure.outputs(guards)
         columns = (
             [guard.event for guard in guards],
@@ -423,13 +412,13 @@ class PooledExecutable(OnlineExecutable):
             self.numerics.guards(guards),
             codes,
         )
-        return self._flags(programs), name, leaving, columns
+        return self._flags(programs), self._leaving_of(programs.states), columns
 
-    def _enter(self, chart: ModeChart, entries: tuple[int, str, Sequence[int], tuple[Any, ...]] | None = None) -> None:
+    def _enter(self, chart: ModeChart, entries: tuple[int, Sequence[int], tuple[Any, ...]] | None = None) -> None:
         """Write a chart into free rows of the tables, in place."""
         tables, number = self.tables, len(self.charts) - 1
         states, guards = chart.programs.states, chart.programs.guards
-        flags, name, leaving, (events, subjects, directions, units, codes) = entries or self._entries(chart.programs)
+        flags, leaving, (events, subjects, directions, units, codes) = entries or self._entries(chart.programs)
         first = int(tables.mode_guard_start[number])
         last = first + len(guards)
         tables.mode_rhs[number], tables.mode_full[number] = chart.rhs, chart.full
@@ -442,7 +431,5 @@ class PooledExecutable(OnlineExecutable):
             tables.guard_enclosure[first:last] = codes
         tables.transition_leaves[leaving, number] = 1
         tables.sizes[Sizes.N_MODES] = number + 1
-        self.chart_names += (name,)
-        self.chart_programs += (chart.programs,)
         self._numbers.setdefault(states, number)
         self._left -= 1

@@ -655,7 +655,8 @@ class LiveStepper:
     @property
     def mode(self) -> str:
         """Name of the present mode."""
-        return str(self.executable.chart_names[self.loop.state.counters[Counters.MODE]])
+        chart = self.executable.charts[self.loop.state.counters[Counters.MODE]]
+        return self.executable.mode_name(chart.programs.states).name
 
     def records(self) -> Floats:
         """Return the records of the transitions of the last tick, shape (k, width)."""

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import InputError, RunError
-from fsm_dyn.derive.guards import Guard
+from fsm_dyn.derive.guards import Guard, ListedGuards
+from fsm_dyn.derive.mode_names import ModeName
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.values import parameter_values
@@ -170,8 +171,8 @@ _ROLES = {"kinematic": RowRole.KINEMATIC, "velocity": RowRole.ALWAYS, "position"
 class ModeChart:
     """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
 
-    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.runtime.layouts.Tables`.  ``code`` keeps the
-    kernels in memory, if nothing else does.
+    ``allowance``, ``core``, ``online``, ``guard_kernels``: see :class:`fsm_dyn.runtime.layouts.Tables`.  ``code`` keeps
+    the kernels in memory, if nothing else does.
     """
 
     mode: int
@@ -181,6 +182,7 @@ class ModeChart:
     allowance: int = NEVER
     code: object = None
     core: int = 0
+    online: int = 0  # address of what embeds the mode online, 0 where its kernels are machine code
     guard_kernels: tuple[int, ...] = ()  # of the guards, 0 for those in the core; empty without a core
 
 
@@ -198,7 +200,6 @@ class ModeColumns:
     states: NDArray[np.int8]
     enclosure: EnclosureCode | None
     flags: int
-    name: str
     leaving: list[int]
 
 
@@ -231,7 +232,7 @@ class Executable:
         self.automaton = automaton
         self._given = len(automaton.modes)
         self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
-        self._places: list[Place] = []  # where the charts beside the first ones were asked for
+        self._asked: list[Place] = []  # where the charts beside the first ones were asked for
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances or Tolerances())
@@ -257,14 +258,16 @@ class Executable:
         self._closes_loops = any(row.role == "position" for row in automaton.rows)
         self._numbers: dict[tuple[int, ...], int] = {}  # the first chart with these contact states
         self._numbered = 0  # charts among them
-        self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
-        self._mode_flags: dict[tuple[tuple[int, ...], bool], int] = {}  # by contact states and whether shares are open
+        self._names: dict[tuple[int, ...], ModeName] = {}
+        self._growing: tb.GrowingTables | None = None  # of all charts, while modes are appended
+        self._places: dict[int, tuple[int, int]] = {}  # of the code of enclosures by its identity, see GuardEnclosures
+        self._contact_flags_of_modes = _flags_of_modes(automaton, self._gated)
         self.tables = self._build()
 
     def reset_charts(self) -> None:
         """Keep one chart of every mode, the one it was derived in."""
         self._in_vain.clear()
-        self._places.clear()
+        self._asked.clear()
         if len(self.charts) == len(self._numbers):
             return
         known: set[int] = set()
@@ -286,10 +289,10 @@ class Executable:
 
     def charts_known(self) -> KnownCharts:
         """Charts requested by the run so far, with which :meth:`restore_charts` makes the same charts again."""
-        if not self._places and not self._in_vain:
+        if not self._asked and not self._in_vain:
             return _NO_CHARTS
         states = {chart.mode: chart.programs.states for chart in self.charts}
-        return KnownCharts(tuple(self._places), tuple((states[mode], pivot) for mode, pivot in self._in_vain.items()))
+        return KnownCharts(tuple(self._asked), tuple((states[mode], pivot) for mode, pivot in self._in_vain.items()))
 
     def restore_charts(self, known: KnownCharts) -> None:
         """Have the charts requested by a run, and no others.
@@ -302,7 +305,7 @@ class Executable:
         self.reset_charts()
         for states, t, x, c in known.places:
             self._add_chart(self.mode_index(states), t, x, c)
-        self._places.extend(known.places)
+        self._asked.extend(known.places)
         for states, pivot in known.in_vain:
             self._in_vain[self.charts[self.mode_index(states)].mode] = pivot
 
@@ -361,7 +364,7 @@ class Executable:
         codes: tuple[int, ...] = tuple(states.tolist())
         if not self.automaton.mechanism.only_listed:
             return codes
-        name = self.automaton.name_of(codes)
+        name = self.mode_name(codes)
         if not name.pattern:
             raise RunError(
                 f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
@@ -372,7 +375,7 @@ class Executable:
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append a chart of a mode for the given state, unless the mode has it."""
         if self._add_chart(number, t, x, c):
-            self._places.append((self.charts[number].programs.states, t, x, c))
+            self._asked.append((self.charts[number].programs.states, t, x, c))
         return self.tables
 
     def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
@@ -393,7 +396,7 @@ class Executable:
         kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
         rhs, full = (kernel.address for each in kernels for kernel in each)
         self.charts.append(self._with_core(ModeChart(mode, programs, rhs, full, code=kernels)))
-        self.tables = self._build()
+        self.tables = self._with_last()
 
     def _with_core(self, chart: ModeChart) -> ModeChart:
         """Return a chart with the kernels for steps without some guards, if there are any."""
@@ -412,18 +415,23 @@ class Executable:
 
     def _columns_of(self, programs: RunnableMode) -> ModeColumns:
         known = self._columns.get(id(programs))
+        if isinstance(programs.guards, ListedGuards):
+            return self._new_columns(programs)  # put together faster than kept
         if known is None:
-            rows = self._guard_rows.of(programs.guards).reshape(-1, 4)
-            known = self._columns[id(programs)] = ModeColumns(
-                programs,
-                rows[:, :2].T.astype(np.int64),
-                rows[:, 2:].T.copy(),
-                np.array(programs.states, np.int8),
-                self._enclosure(programs),
-                self._flags(programs),
-                *self._name_and_leaving(programs.states),
-            )
+            known = self._columns[id(programs)] = self._new_columns(programs)
         return known
+
+    def _new_columns(self, programs: RunnableMode) -> ModeColumns:
+        rows = self._guard_rows.of(programs.guards).reshape(-1, 4)
+        return ModeColumns(
+            programs,
+            rows[:, :2].T.astype(np.int64),
+            rows[:, 2:].T.copy(),
+            np.array(programs.states, np.int8),
+            self._enclosure(programs),
+            self._flags(programs),
+            self._leaving_of(programs.states),
+        )
 
     def _guard_row(self, guard: Guard) -> tuple[float, ...]:
         """Return event, subject, direction and unit."""
@@ -432,14 +440,14 @@ class Executable:
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
         columns = [self._columns_of(chart.programs) for chart in charts]
-        self.chart_names = tuple(column.name for column in columns)
-        self.chart_programs = tuple(chart.programs for chart in charts)
         self._number_charts()
         guards = np.concatenate([np.zeros((2, 0), np.int64), *(column.guards for column in columns)], axis=1)
         measures = np.concatenate([np.zeros((2, 0)), *(column.measures for column in columns)], axis=1)
         counts = [column.guards.shape[1] for column in columns]
         sizes = self._sizes(counts)
+        self._growing = None
         enclosures = self._enclosures(counts)._asdict()
+        self._places = enclosures.pop("places")
         for place, size in enclosures.pop("sizes").items():
             sizes[place] = size
         leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
@@ -449,8 +457,10 @@ class Executable:
             sizes=sizes,
             **far_tables(self._far, [chart.core for chart in charts], [c.guard_kernels for c in charts], counts),
             **enclosures,
-            mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
-            mode_full=np.array([chart.full for chart in charts], np.int64),
+            mode_rhs=np.array([0 if chart.online else chart.rhs for chart in charts], np.int64),
+            mode_full=np.array([0 if chart.online else chart.full for chart in charts], np.int64),
+            mode_online=np.array([chart.online for chart in charts], np.int64),
+            online_routine=np.array([library.address("fsm_online_evaluate")], np.int64),
             mode_states=np.concatenate([np.zeros(0, np.int8), *(column.states for column in columns)]).reshape(
                 len(charts), len(automaton.contacts)
             ),
@@ -469,6 +479,43 @@ class Executable:
             tolerances=self.numerics.tolerances.as_array(),
             **self._fixed,
         )
+
+    def _with_last(self) -> Tables:
+        """Return the tables with the chart appended last, at a cost that does not grow with their number."""
+        chart = self.charts[-1]
+        column = self._columns_of(chart.programs)
+        sizes, count = self.tables.sizes, column.guards.shape[1]
+        code = column.enclosure
+        if count > sizes[Sizes.MAX_GUARDS] or not (code is None or id(code.words) in self._places):
+            return self._build()
+        if self._growing is None or self._growing.tables is not self.tables:
+            self._growing = tb.GrowingTables(self.tables)
+        begin, room = (-1, 0) if code is None else self._places[id(code.words)]
+        leaves = np.zeros((len(self.automaton.user_transitions), 1), np.int8)
+        leaves[column.leaving] = 1
+        grown = sizes.copy()
+        grown[Sizes.N_MODES] += 1
+        self._number_charts()
+        far = far_tables(self._far, [chart.core], [chart.guard_kernels], [count]) if self._far is not None else {}
+        far.pop("shape_centres", None)
+        return self._growing.append(
+            far | {
+                "mode_rhs": np.array([0 if chart.online else chart.rhs]),
+                "mode_full": np.array([0 if chart.online else chart.full]),
+                "mode_online": np.array([chart.online]),
+                "mode_states": column.states[None],
+                "mode_flags": np.array([column.flags]),
+                "mode_group": np.array([chart.mode]),
+                "mode_allowance": np.array([chart.allowance]),
+                "mode_guard_start": self.tables.mode_guard_start[-1:] + count,
+                "guard_event": column.guards[0], "guard_contact": column.guards[1],
+                "guard_direction": column.measures[0], "guard_unit": column.measures[1],
+                "mode_enclosure": np.array([begin]), "enclosure_room": np.array([room]),
+                "guard_enclosure": np.full(count, -1) if code is None else code.outputs,
+            },
+            sizes=grown,
+            transition_leaves=np.hstack([self.tables.transition_leaves, leaves]),
+        )  # fmt: skip
 
     def _number_charts(self) -> None:
         """Give every mode the number of its first chart."""
@@ -514,12 +561,26 @@ class Executable:
             "quaternions": np.array(automaton.quaternions, np.int64),
         }
 
-    def _name_and_leaving(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
-        """Return the name of a mode and its outgoing user-defined transitions."""
-        if states not in self._known:
-            name = self.automaton.name_of(states)
-            self._known[states] = name.name, self.automaton.outgoing_transitions(name)
-        return self._known[states]
+    def mode_name(self, states: tuple[int, ...]) -> ModeName:
+        """Return the name of the mode with these contact states."""
+        if states not in self._names:
+            self._names[states] = self.automaton.name_of(states)
+        return self._names[states]
+
+    @property
+    def chart_names(self) -> tuple[str, ...]:
+        """The name of the mode of each chart."""
+        return tuple(self.mode_name(chart.programs.states).name for chart in self.charts)
+
+    @property
+    def chart_programs(self) -> tuple[RunnableMode, ...]:
+        """The programs of each chart."""
+        return tuple(chart.programs for chart in self.charts)
+
+    def _leaving_of(self, states: tuple[int, ...]) -> list[int]:
+        """Return the outgoing user-defined transitions of a mode."""
+        transitions = self.automaton.mechanism.transitions
+        return self.automaton.outgoing_transitions(self.mode_name(states)) if transitions else []
 
     def _nonzero(self) -> dict[str, npt.NDArray[np.int64]]:
         """Which entries of the rows and of the mass matrix can differ from zero, as the tables have it."""
@@ -529,28 +590,12 @@ class Executable:
         return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
 
     def _flags(self, programs: RunnableMode) -> int:
-        key = programs.states, bool(programs.indeterminate)
-        if key not in self._mode_flags:
-            self._mode_flags[key] = self._find_flags(programs)
-        return self._mode_flags[key]
-
-    def _find_flags(self, programs: RunnableMode) -> int:
-        automaton = self.automaton
+        """Return the flags of a mode."""
         flags = ModeFlag.PROJECTS | ModeFlag.RANKS if self._closes_loops else 0
-        if programs.indeterminate:
+        if isinstance(programs, ModePrograms) and programs.indeterminate:  # of others the runtime knows their charts
             flags |= ModeFlag.REPEATS
-        if any(not programs.states[index] for index in self._gated):
-            flags |= ModeFlag.WATCHES_GATES
-        for index, code in enumerate(programs.states):
-            if not code:
-                continue
-            contact = automaton.contacts[index]
-            held = not contact.contact_law.compliant
-            if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
-                flags |= ModeFlag.PROJECTS
-            if contact.in_space and code == ContactState.SLIDING:
-                flags |= ModeFlag.TURNS
-        return flags
+        each = self._contact_flags_of_modes
+        return flags | int(np.bitwise_or.reduce(each[np.arange(len(each)), list(programs.states)], initial=0))
 
     def _contact_flags(self, index: int) -> int:
         contact = self.automaton.contacts[index]
@@ -611,6 +656,20 @@ def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]
     if len(programs.full.instructions) <= _LONG_MODE:
         return [(both, OPTIMISATION)]
     return [([item], SELDOM_RUN if len(item.instructions) > _LONG_MODE else OPTIMISATION) for item in both]
+
+
+def _flags_of_modes(automaton: Automaton, gated: Sequence[int]) -> NDArray[np.int64]:
+    """Return the flags that a mode has from each contact in each of its states, shape (n_contacts, codes)."""
+    contacts = automaton.contacts
+    flags = np.zeros((len(contacts), 1 + max((code for item in contacts for code in item.codes), default=0)), np.int64)
+    flags[list(gated), 0] |= ModeFlag.WATCHES_GATES
+    for index, contact in enumerate(contacts):
+        held = not contact.contact_law.compliant
+        if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
+            flags[index, 1:] |= ModeFlag.PROJECTS
+        if contact.in_space and ContactState.SLIDING in contact.codes:
+            flags[index, ContactState.SLIDING] |= ModeFlag.TURNS
+    return flags
 
 
 def _outline(contact: ContactInfo) -> int:

@@ -441,11 +441,22 @@ def _take_tables(loop: LoopState, tables: Tables) -> None:
     if tables is loop.tables:
         return
     before = loop.tables
+    loop.tables, loop.tables_packed = tables, loop.workspace.pack(tables)
+    if _differ_in_modes_alone(before, tables):
+        if len(tables.mode_rhs) > len(loop.state.spent):
+            loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
+        return
     wanted = loop.work.wanted.copy()
     loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
     loop.work, loop.work_packed = st.new_work(tables, loop.stages, loop.contacts)
     loop.work.wanted[:] = wanted
-    loop.tables, loop.tables_packed = tables, loop.workspace.pack(tables)
+
+
+def _differ_in_modes_alone(before: Tables, after: Tables) -> bool:
+    """Whether tables need the memory of a run that those before needed, but for each mode."""
+    sizes = after.sizes.copy()
+    sizes[Sizes.N_MODES] = before.sizes[Sizes.N_MODES]
+    return bool((sizes == before.sizes).all()) and len(before.shape_centres) == len(after.shape_centres)
 
 
 def _grow_buffers(loop: LoopState) -> None:

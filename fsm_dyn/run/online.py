@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.derive.embedding import ActiveSet
-from fsm_dyn.derive.guards import Guard, guards_of_state, list_guards
+from fsm_dyn.derive.guards import Guard, ListedGuards, guards_of_state
 from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
-from fsm_dyn.programs.kernels import BoundKernels, Kernels
+from fsm_dyn.programs.kernels import Kernels
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import tables as tb
 from fsm_dyn.run.structures import Bundle, Packed
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
+    ONLINE_CHOICE_COUNT,
     ONLINE_LISTS,
     ArenaTop,
     GuardQuantity,
@@ -31,6 +32,7 @@ from fsm_dyn.runtime.abi import (
     OnlineKernel,
     OnlineLimits,
     OnlinePlace,
+    RowRole,
     Sizes,
     ToleranceTable,
 )
@@ -75,27 +77,52 @@ def limits_of(tables: Tables) -> Floats:
     return limits
 
 
-class Context(NamedTuple):
-    """The context of one mode: arrays of :class:`Online` by name, the structure for compiled code, bytes."""
+#: Arrays of a mode's own where modes share the others.
+_OWN: Final = ("states", "guard_quantity", "guard_subject", "guard_sign", "limits", "kept")
 
-    chart: Integers
-    state_unit: Floats
-    row_unit: Floats
-    limits: Floats
+
+class Context(NamedTuple):
+    """The context of one mode.
+
+    Attributes
+    ----------
+    chosen : int64 array
+        What it chose, from ``OnlineChoice.CHOSEN`` on.
+    places : mapping of str to slice
+        Arrays of :class:`Online` in its block of words.
+    packed : Packed
+        The structure for compiled code; the first of its arrays is the block.
+    memory : int
+        Of its own, bytes.
+    """
+
+    chosen: Integers
+    places: dict[str, slice]
     packed: Packed
     memory: int
 
+    def disown(self) -> None:
+        """Let no mode own the arrays shared with others."""
+        common = self.packed.arrays[2]
+        if common is not None:
+            common.arrays[0][-1] = 0
+
+    def use(self, tables: Tables) -> None:
+        """Take over the tolerances and units of tables."""
+        units = {"state_unit": tables.state_unit, "row_unit": tables.row_unit, "limits": limits_of(tables)}
+        _write(self.packed.arrays[0], self.places, units)
+
 
 class _Plan(NamedTuple):
-    """How the context of a mode with so many guards lies in one block of words, the structure behind the arrays."""
+    """How the context of a mode lies in one block of words, the structure behind the arrays."""
 
     words: int
     places: dict[str, slice]  # of the arrays
     structure: Integers
     own: Integers  # words of the structure with addresses in the block
-    chart: Integers
-    arena: dict[str, Integers]
-    arena_at: dict[str, int]  # words of the structure with their addresses
+    common: Integers  # words of the structure of arrays shared by modes: addresses, lengths
+    at: dict[str, int]  # where arrays stand in the structure
+    chart: Integers  # beginning of the chart
 
 
 class Contexts:
@@ -112,74 +139,107 @@ class Contexts:
     def __init__(self, tables: Tables, kernels: Kernels) -> None:
         self.tables, self.kernels = tables, kernels
         self._shared = {name: getattr(tables, name) for name in _SHARED} | {"programs": kernels.addresses}
-        self._plans: dict[int, _Plan] = {}
+        self._plans: dict[tuple[int, int], _Plan] = {}
+        self._common: tuple[int, dict[str, slice], Packed] | None = None
         self._guards = tb.GuardNumbers(lambda guard: (int(guard.quantity), guard.subject, guard.sign))
         self.use(tables)
 
     def use(self, tables: Tables) -> None:
         """Give contexts the tolerances and units of these tables from now on."""
-        self._units, self._row_units, self._limits = tables.state_unit, tables.row_unit, limits_of(tables)
+        self._units = {"state_unit": tables.state_unit, "row_unit": tables.row_unit, "limits": limits_of(tables)}
+        if self._common is not None:
+            _write(self._common[2].arrays[0], self._common[1], self._units)
 
     def new(self, states: Sequence[int], guards: Sequence[Guard], alone: bool = True) -> Context:
         """Return a context of the mode with these contact states and guards, nothing chosen in it yet.
 
-        The arena, empty between evaluations, is common to the modes of a run, but not to one evaluated ``alone``, as
-        in another thread.
+        Workspace and lists are common to the modes of a run, which keep what they chose; one evaluated ``alone``, as
+        in another thread, has its own.
         """
-        plan = self._plan(len(guards))
-        arena = {name: np.zeros(len(part), np.int64) for name, part in plan.arena.items()} if alone else plan.arena
+        plan = self._plan(len(guards), -1 if alone else self._kept_length(states))
         block = np.zeros(plan.words + len(plan.structure), np.int64)
         structure = block[plan.words :]
         structure[:] = plan.structure
         structure[plan.own] += block.ctypes.data
-        for name, at in plan.arena_at.items():
-            structure[at] = arena[name].ctypes.data
-        floats = block.view(np.float64)
+        common: Packed | None = None
+        if not alone:
+            common = self._common_arrays(guards)
+            structure[plan.common] = common.table[plan.common]
         first = 8 * plan.places["states"].start
         block.view(np.int8)[first : first + len(states)] = states
         if guards:
             columns = self._guards.of(guards).T
             block[plan.places["guard_quantity"]] = columns[0]
             block[plan.places["guard_subject"]] = columns[1]
-            floats[plan.places["guard_sign"]] = columns[2]
-        units, row_units, limits = (floats[plan.places[name]] for name in ("state_unit", "row_unit", "limits"))
-        units[:], row_units[:], limits[:] = self._units, self._row_units, self._limits
-        chart = block[plan.places["chart"]]
-        chart[:] = plan.chart
-        packed = Packed(structure.ctypes.data, structure, (block, self._shared, arena))
-        return Context(chart, units, row_units, limits, packed, block.nbytes)
+            block.view(np.float64)[plan.places["guard_sign"]] = columns[2]
+        _write(block, plan.places, self._units)
+        if alone:
+            block[plan.places["chart"]][: len(plan.chart)] = plan.chart
+        chosen = block[plan.places["chart"]][OnlineChoice.CHOSEN :] if alone else block[plan.places["kept"]]
+        packed = Packed(structure.ctypes.data, structure, (block, self._shared, common))
+        return Context(chosen, plan.places, packed, block.nbytes)
 
-    def _plan(self, guards: int) -> _Plan:
-        if guards not in self._plans:
-            self._plans[guards] = self._new_plan(guards)
-        return self._plans[guards]
+    def _kept_length(self, states: Sequence[int]) -> int:
+        """Return how many words a mode keeps of its chart, at the most."""
+        sizes, codes = self.tables.sizes, np.asarray(states)
+        rows = 3 * int(np.count_nonzero(codes)) + int(np.count_nonzero(self.tables.row_role != RowRole.CONTACT))
+        return ONLINE_CHOICE_COUNT + rows + int(sizes[Sizes.N_U])
 
-    def _new_plan(self, guards: int) -> _Plan:
+    def _common_arrays(self, guards: Sequence[Guard]) -> Packed:
+        """Return the structure of the arrays that modes share, with room for as many guards as any has."""
+        most = guards.catalogue.most if isinstance(guards, ListedGuards) else len(guards)
+        if self._common is None or self._common[0] < most:
+            plan = self._plan(most, -1)
+            block = np.zeros(plan.words + 1, np.int64)
+            table = plan.structure.copy()
+            table[plan.own] += block.ctypes.data
+            at = plan.at["owner"]
+            table[at : at + 2] = block.ctypes.data + 8 * plan.words, 1
+            _write(block, plan.places, self._units)
+            block[plan.places["chart"]][: len(plan.chart)] = plan.chart
+            self._common = most, plan.places, Packed(0, table, (block,))
+        return self._common[2]
+
+    def _plan(self, guards: int, kept: int) -> _Plan:
+        """Return the plan of a context; ``kept``: -1, all arrays are its own, or words kept of its chart."""
+        if (guards, kept) not in self._plans:
+            self._plans[guards, kept] = self._new_plan(guards, kept)
+        return self._plans[guards, kept]
+
+    def _new_plan(self, guards: int, kept: int) -> _Plan:
         sizes = self.tables.sizes
         lengths = array_lengths(sizes, len(self.tables.mass_columns), guards)
         room = room_lengths(sizes, guards)
-        lengths |= {"room": sum(room)}
-        chart = np.zeros(lengths["chart"], np.int64)
-        chart[1 : OnlinePlace.PLACES] = np.cumsum(room)[:-1]
-        arena = {name: np.zeros(lengths[name], np.int64) for name in ("floats", "integers", "top")}
-        arena_at: dict[str, int] = {}
+        lengths |= {"room": sum(room), "owner": 0, "kept": max(kept, 0)}
+        chart = np.zeros(OnlinePlace.PLACES, np.int64)
+        chart[1:] = np.cumsum(room)[:-1]
         structure: list[int] = []
         own: list[int] = []
+        common: list[int] = []
+        at: dict[str, int] = {}
         places: dict[str, slice] = {}
         words = 0
         for name in Online._fields:
+            at[name] = len(structure)
             if name in self._shared:
                 structure += (self._shared[name].ctypes.data, *self._shared[name].shape)
                 continue
-            if name in arena:
-                arena_at[name] = len(structure)
-                structure += (0, lengths[name])
+            if kept >= 0 and name not in _OWN:
+                common += (len(structure), len(structure) + 1)
+                structure += (0, 0)
                 continue
             own.append(len(structure))
             structure += (8 * words, lengths[name])
             places[name] = slice(words, words + lengths[name])
             words += lengths[name] if name != "states" else 1 + lengths[name] // 8
-        return _Plan(words, places, np.array(structure, np.int64), np.array(own), chart, arena, arena_at)
+        return _Plan(words, places, np.array(structure, np.int64), np.array(own), np.array(common, np.int64), at, chart)
+
+
+def _write(block: Integers, places: Mapping[str, slice], numbers: Mapping[str, Floats]) -> None:
+    """Write numbers into the arrays of these names, as far as a block has them."""
+    for name, values in numbers.items():
+        if name in places:
+            block.view(np.float64)[places[name]] = values
 
 
 def room_lengths(sizes: Integers, guards: int) -> list[int]:
@@ -244,7 +304,7 @@ class OnlineFull:
     """
 
     states: tuple[int, ...]
-    guards: tuple[Guard, ...]
+    guards: Sequence[Guard]
     contexts: Contexts
 
     def context(self, alone: bool = True) -> Context:
@@ -276,7 +336,7 @@ class OnlineFull:
         call = _ROUTINE(routine_address())
         at = (states.ctypes.data, contexts.ctypes.data, out.ctypes.data)
         for i, time in enumerate(times):
-            context.chart[OnlineChoice.CHOSEN] = 0
+            context.chosen[0] = 0
             rows = (base + i * array.strides[0] for base, array in zip(at, (states, contexts, out), strict=True))
             call(context.packed.address, OnlineKernel.FULL, time, *rows)
         parts = np.split(out, np.cumsum([n_x, n_u, 1, n_g, n_g]), axis=1)
@@ -312,45 +372,67 @@ class ModeEvaluator:
     @property
     def redundant(self) -> bool:
         """Whether constraint rows were redundant at the state evaluated last."""
-        return bool(self._context.chart[OnlineChoice.ACTIVE] > self._context.chart[OnlineChoice.RANK])
+        return bool(self._chosen(OnlineChoice.ACTIVE) > self._chosen(OnlineChoice.RANK))
+
+    def _chosen(self, which: int) -> int:
+        return int(self._context.chosen[which - OnlineChoice.CHOSEN])
 
 
-@dataclass(frozen=True)
 class OnlineMode:
-    """Mode without programs of its own: states, guards, evaluator, redundant rows."""
+    """Mode without programs of its own: states, guards, evaluator, redundant rows.
 
-    states: tuple[int, ...]
-    guards: tuple[Guard, ...]
-    full: OnlineFull
-    indeterminate: tuple[int, ...]
+    Parameters
+    ----------
+    states : tuple of int
+        Contact states.
+    guards : sequence of Guard
+    contexts : Contexts
+        Makes the memory of an evaluator.
+    find_indeterminate : callable
+        Returns :attr:`indeterminate`.
+    """
+
+    def __init__(
+        self,
+        states: tuple[int, ...],
+        guards: Sequence[Guard],
+        contexts: Contexts,
+        find_indeterminate: Callable[[], tuple[int, ...]] = tuple,
+    ) -> None:
+        self.states, self.guards = states, guards
+        self.full = OnlineFull(states, guards, contexts)
+        self._find_indeterminate = find_indeterminate
+
+    @cached_property
+    def indeterminate(self) -> tuple[int, ...]:
+        """Rows with multipliers exchangeable for others."""
+        return self._find_indeterminate()
 
     @classmethod
-    def of(
-        cls,
-        automaton: Automaton,
-        states: tuple[int, ...],
-        contexts: Contexts,
-        place: Place,
-    ) -> OnlineMode:
-        """Describe the mode with these contact states; its contacts touch at ``place``: time, state and context."""
-        guards = list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states)))
-        full = OnlineFull(states, guards, contexts)
-        return cls(states, guards, full, indeterminate_rows(automaton, states, place))
+    def of(cls, automaton: Automaton, states: tuple[int, ...], contexts: Contexts, home: tuple[Array, Array]) -> Self:
+        """Describe the mode with these contact states; ``home``: state and context near which its contacts touch."""
+        transitions = automaton.mechanism.transitions
+        leaving = automaton.outgoing_transitions(automaton.name_of(states)) if transitions else []
+
+        def indeterminate() -> tuple[int, ...]:
+            x, c = home
+            return indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c))
+
+        return cls(states, automaton.system.guard_catalogue.of(states, leaving), contexts, indeterminate)
 
 
 class OnlineKernels:
-    """The kernels ``rhs`` and ``full`` of a mode, with the context they work in."""
+    """What the runtime calls for a mode, by its address."""
 
     def __init__(self, mode: OnlineMode) -> None:
         self.context = mode.full.context(alone=False)
-        self.address = at = self.context.packed.address
-        self._closures = BoundKernels(routine_address(), [(at, OnlineKernel.RHS), (at, OnlineKernel.FULL)])
-        self.rhs, self.full = self._closures.addresses
+        self.context.disown()  # memory of a mode before may have had this address
+        self.address = self.rhs = self.full = self.context.packed.address
 
     @property
     def choices(self) -> int:
         """How often a chart was chosen so far."""
-        return int(self.context.chart[OnlineChoice.CHOICES])
+        return int(self.context.chosen[OnlineChoice.CHOICES - OnlineChoice.CHOSEN])
 
     @property
     def memory(self) -> int:
@@ -359,13 +441,12 @@ class OnlineKernels:
 
     def use(self, tables: Tables) -> None:
         """Take over the tolerances of tables."""
-        self.context.state_unit[:] = tables.state_unit
-        self.context.row_unit[:] = tables.row_unit
-        self.context.limits[:] = limits_of(tables)
+        self.context.use(tables)
 
     def forget(self) -> None:
         """Let a chart be chosen at the next evaluation of the mode."""
-        self.context.chart[OnlineChoice.CHOSEN] = 0
+        self.context.chosen[0] = 0
+        self.context.disown()
 
 
 def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -25,8 +26,9 @@ from fsm_dyn.run.online import (
     online_enclosure,
     online_programs,
 )
+from fsm_dyn.run.tables import GuardEnclosures, guard_enclosures
 from fsm_dyn.run.tolerances import Numerics, Tolerances
-from fsm_dyn.runtime.abi import NEVER, Event
+from fsm_dyn.runtime.abi import NEVER, Event, Sizes
 from fsm_dyn.runtime.layouts import Tables
 
 # -- Executable whose modes, all or those not derived, are embedded online -----------------------------------
@@ -122,14 +124,25 @@ class OnlineExecutable(Executable):
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         """Append a mode embedded online: a chart of active set number ``group``."""
-        # not where this run happens to meet it: the mode stays for later runs
-        x, c = self.home
-        place = (0.0, self.automaton.touching(states, 0.0, x, c), c)
-        mode = OnlineMode.of(self.automaton, states, self._contexts, place)
+        # its home is not where this run happens to meet it: the mode stays for later runs
+        mode = OnlineMode.of(self.automaton, states, self._contexts, self.home)
         own = OnlineKernels(mode)
         self._online[own.full] = own
-        self.charts.append(ModeChart(group, mode, own.rhs, own.full, self.allowance(mode)))
-        self.tables = self._build()
+        self.charts.append(ModeChart(group, mode, own.rhs, own.full, self.allowance(mode), online=own.address))
+        self.tables = self._with_last()
+
+    def _sizes(self, counts: Sequence[int]) -> npt.NDArray[np.int64]:
+        sizes = super()._sizes(counts)
+        if self._online:
+            sizes[Sizes.MAX_GUARDS] = max(sizes[Sizes.MAX_GUARDS], self.automaton.system.guard_catalogue.most)
+        return sizes
+
+    def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
+        shared = self.guard_enclosure if self._online else None
+        if shared is None:
+            return super()._enclosures(counts)
+        codes = [self._columns_of(chart.programs).enclosure for chart in self.charts]
+        return guard_enclosures(codes, counts, shared.code, self.automaton.system.guard_catalogue.most)
 
     def allowance(self, mode: OnlineMode) -> int:
         """Return after how many evaluations in a run a mode embedded online has earned kernels of its own."""
@@ -179,14 +192,10 @@ class EarnedExecutable(OnlineExecutable):
         super().__init__(automaton, home, tolerances, derived, known)
 
     def allowance(self, mode: OnlineMode) -> int:
-        """Return after how many evaluations in a run a mode embedded online has earned kernels of its own.
-
-        Never where its contacts share forces: kernels would list all limits of the shares, which may be thousands,
-        while online the widest margin of all is one guard.
-        """
+        """Return after how many evaluations in a run a mode embedded online has earned kernels of its own."""
         if self._by_name is not None:
             return int(self._by_name.get(self.automaton.name_of(mode.states).name, NEVER))
-        return NEVER if mode.indeterminate else self._derive_after
+        return self._derive_after
 
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append a chart for the given state, unless the mode has one embedded online, valid in any state."""
@@ -195,8 +204,15 @@ class EarnedExecutable(OnlineExecutable):
     def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append the mode's own kernels; or, if they are not good at the state given, those of a chart there.
 
-        There are none where they cannot be derived, or have other guards, with which no run could continue in mid-mode.
+        There are none where they cannot be derived, or have other guards, with which no run could continue in mid-mode;
+        nor where contacts share forces: kernels would list all limits of the shares, which may be thousands, while
+        online the widest margin of all is one guard.
         """
+        chart = self.charts[number]
+        if self._by_name is None and chart.full in self._online and chart.programs.indeterminate:
+            self.charts[number] = replace(chart, allowance=NEVER)
+            self.tables.mode_allowance[number] = NEVER
+            return self.tables
         return Executable.provide_chart(self, number, t, x, c)
 
     def _is_on_line(self, number: int) -> bool:

@@ -113,7 +113,7 @@ class RunModel:
     charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``
     text: str = ""  # the model file: a saved run carries it
     compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
-    indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
+    indeterminate: Sequence[tuple[int, ...]] = ()  # by mode: rows whose forces others can take over
     labelling: Labels | None = None  # what modes are called where people read them
     requirements: tuple[Requirement, ...] = ()
     requirement_units: Mapping[str, str] = field(default_factory=dict)  # of their margins
@@ -246,6 +246,19 @@ def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, cha
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 
 
+@dataclass(frozen=True)
+class IndeterminateRows(Sequence[tuple[int, ...]]):
+    """Rows with forces that others can take over, by mode; found when they are asked for."""
+
+    charts: Sequence[RunnableMode]
+
+    def __len__(self) -> int:
+        return len(self.charts)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.charts[index].indeterminate
+
+
 def run_model(
     automaton: Automaton,
     names: Sequence[str],
@@ -277,7 +290,7 @@ def run_model(
         report=automaton.report,
         full=tuple(chart.full for chart in charts),
         charts=tuple(charts),
-        indeterminate=tuple(chart.indeterminate for chart in charts),
+        indeterminate=IndeterminateRows(charts),
         contacts=automaton.contacts,
         text=mechanism.text,
         rows=tuple(ConstraintRowInfo(row.name, row.role) for row in automaton.rows),

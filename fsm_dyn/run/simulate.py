@@ -97,8 +97,8 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
             number = executable.mode_index(states)
         except RunError as error:
             raise InputError("the saved run does not fit its model", found=str(error)) from None
-        names.append(executable.chart_names[number])
-        charts.append(executable.chart_programs[number])
+        charts.append(executable.charts[number].programs)
+        names.append(executable.mode_name(charts[-1].states).name)
     stored = saved.continuation
     given = {} if isinstance(stored, str) else stored.settings.tolerances
     numerics = numerics_of(automaton, values, Tolerances(**given))

@@ -370,9 +370,9 @@ class Simulator(RunSetups):
     ) -> Trajectory:
         """Return a run as its user meets it."""
         context = raw.c_end
-        part = numbered(run, raw, [chart.states for chart in executable.chart_programs], before)
-        names = tuple(executable.chart_names[number] for number in part.order)
-        charts = tuple(executable.chart_programs[number] for number in part.order)
+        part = numbered(run, raw, [chart.programs.states for chart in executable.charts], before)
+        charts = tuple(executable.charts[number].programs for number in part.order)
+        names = tuple(executable.mode_name(chart.states).name for chart in charts)
         model = self._model(executable.automaton, names, charts, run)
         if self.graph.geometry is not None:
             self._warn_of_excluded(self.graph.geometry, model, names, set(part.raw.mode.tolist()))

@@ -244,11 +244,16 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     state, packed = STATE.allocate(
         n, n, len(c), Clock.COUNT, Counters.COUNT, 5 * most, most, most,
         2 * int(tables.sizes[Sizes.N_CONTACTS]), ConditionColumn.WIDTH * int(tables.sizes[Sizes.N_TRANSITIONS]),
-        len(tables.mode_rhs), RING_LENGTH * RingColumn.WIDTH, DRIFT_COUNT,
+        _room_for(len(tables.mode_rhs)), RING_LENGTH * RingColumn.WIDTH, DRIFT_COUNT,
         Rank.COUNT + 2 * int(tables.sizes[Sizes.N_ROWS]),
     )  # fmt: skip
     restart_state(state, packed, tables, t, x, c, mode)
     return state, packed
+
+
+def _room_for(modes: int) -> int:
+    """Return for how many modes a state has room: it grows seldom."""
+    return max(16, 1 << (modes - 1).bit_length())
 
 
 def restart_state(state: RunState, packed: Packed, tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> None:

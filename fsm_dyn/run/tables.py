@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.derive.guards import Guard
+from fsm_dyn.derive.guards import Guard, GuardCatalogue, ListedGuards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.laws import Law
@@ -23,6 +23,7 @@ from fsm_dyn.programs.program import Output, Program
 from fsm_dyn.programs.sources import share_angles
 from fsm_dyn.programs.traversal import tangent
 from fsm_dyn.runtime.abi import ContactFlag, Event, GuardQuantity, Sizes
+from fsm_dyn.runtime.layouts import Tables
 
 # -- Tables of a compiled automaton, as arrays for the runtime -----------------------------------------------
 #
@@ -73,9 +74,19 @@ class GuardNumbers:
         self._places: dict[int, int] = {}  # by the identity of the guard
         self._guards: list[Guard] = []  # kept, as an identity lasts as long as its object
         self._table: NDArray[np.float64] | None = None
+        self._catalogue: tuple[GuardCatalogue, NDArray[np.float64]] | None = None
+
+    def _of_all(self, catalogue: GuardCatalogue) -> NDArray[np.float64]:
+        """Return the numbers of all guards of a catalogue."""
+        if self._catalogue is None or self._catalogue[0] is not catalogue:
+            rows = np.array([self._row(guard) for guard in catalogue.guards], np.float64)
+            self._catalogue = catalogue, rows.reshape(len(rows), -1)
+        return self._catalogue[1]
 
     def of(self, guards: Sequence[Guard]) -> NDArray[np.float64]:
         """Return the numbers of guards, shape (n, numbers of one)."""
+        if isinstance(guards, ListedGuards):
+            return self._of_all(guards.catalogue)[guards.numbers]
         with self._lock:
             places = [self._places.get(id(guard), -1) for guard in guards]
             new = [at for at, place in enumerate(places) if place < 0]
@@ -88,6 +99,37 @@ class GuardNumbers:
                 rows = np.array([self._row(guard) for guard in self._guards[known:]], np.float64)
                 self._table = rows if self._table is None else np.concatenate([self._table, rows])
             return np.zeros((0, 0)) if self._table is None else self._table[places]
+
+
+class GrowingTables:
+    """Tables to which modes are appended, at a cost that does not grow with their number.
+
+    Arrays have room behind them; tables handed out before show what they did.
+
+    Parameters
+    ----------
+    tables : Tables
+        Of the modes there are.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._rooms: dict[str, NDArray[Any]] = {}
+
+    def append(self, entries: Mapping[str, NDArray[Any]], **others: NDArray[Any]) -> Tables:
+        """Return the tables with entries behind those of some arrays, and other arrays in the place of some."""
+        grown = {}
+        for name, rows in entries.items():
+            present = getattr(self.tables, name)
+            end = len(present) + len(rows)
+            room = self._rooms.get(name)
+            if room is None or len(room) < end:
+                room = self._rooms[name] = np.empty((2 * end, *present.shape[1:]), present.dtype)
+                room[: len(present)] = present
+            room[len(present) : end] = rows
+            grown[name] = room[:end]
+        self.tables = self.tables._replace(**grown, **others)
+        return self.tables
 
 
 # -- Tables of the enclosures of guards, for proofs of the runtime on missed events --------------------------
@@ -104,6 +146,7 @@ class GuardEnclosures(NamedTuple):
     guard_enclosure: NDArray[np.int64]
     enclosure_room: NDArray[np.int64]
     sizes: dict[int, int]
+    places: dict[int, tuple[int, int]]  # by the identity of the words of a code: its beginning, that of its room
 
 
 def guard_enclosures(
@@ -153,6 +196,7 @@ def guard_enclosures(
             Sizes.MAX_VALUES: values,
             Sizes.PROOF_WORDS: kept,
         },
+        {key: (begin[key], room[key]) for key in distinct},
     )
 
 

@@ -393,6 +393,13 @@ class ToleranceTable:
     COUNT: Final = 19
 
 
+class OnlineKernel(IntEnum):
+    """Kernels of a mode embedded online."""
+
+    RHS = 0
+    FULL = 1
+
+
 # -- enclosure.h -----------------------------------------------------------------------------------------------------
 
 
@@ -809,13 +816,6 @@ class EnergyColumn:
 # -- online_mode.h ---------------------------------------------------------------------------------------------------
 
 
-class OnlineKernel(IntEnum):
-    """Kernels of a mode embedded online."""
-
-    RHS = 0
-    FULL = 1
-
-
 class OnlineProgram:
     """Positions in `fsm_online_mode.programs`."""
 
@@ -902,6 +902,7 @@ class OnlineChoice:
 
 
 ONLINE_LISTS: Final = 44
+ONLINE_CHOICE_COUNT: Final = 9  # from FSM_ONLINE_CHOSEN on, of `kept` before rows and speeds
 SET_BACK: Final = 1e-07  # reduction of the gap of a corner, as a part of a neighbour's distance behind the face
 
 

@@ -29,7 +29,7 @@ FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
         if (other == mode || tables->mode_group.at[other] != tables->mode_group.at[mode]) {
             continue;
         }
-        tables->mode_full.at[other](t, x.at, state->c.at, work->full_mid.at);
+        fsm_full_of(tables, other, t, x.at, state->c.at, work->full_mid.at);
         double found = work->full_mid.at[at];
         if (found > least) {
             least = found;
@@ -108,7 +108,7 @@ FSM_LOCAL enum fsm_status fsm_change_chart(const struct fsm_run *run, int64_t ot
 FSM_LOCAL bool fsm_limits_change(const struct fsm_run *run)
 {
     int64_t mode = run->state->counters->mode;
-    bool shared = (run->tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0 && run->state->clock->pivot > 0.0;
+    bool shared = fsm_rows_repeat(run->tables, mode) && run->state->clock->pivot > 0.0;
     return shared && run->work->full_end.at[run->work->x_end.n + run->tables->sizes->n_u] <= 0.0;
 }
 
@@ -118,7 +118,7 @@ FSM_LOCAL bool fsm_is_void_limit(const struct fsm_run *run, int64_t guard)
     const struct fsm_tables *tables = run->tables;
     int64_t mode = run->state->counters->mode;
     int64_t event = tables->guard_event.at[tables->mode_guard_start.at[mode] + guard];
-    bool shared = (tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0;
+    bool shared = fsm_rows_repeat(tables, mode);
     return shared && run->state->clock->pivot <= 0.0 && (event == FSM_EVENT_OPENS || event == FSM_EVENT_SLIDES);
 }
 
@@ -142,7 +142,7 @@ FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target)
             tables->mode_allowance.at[chart] != FSM_NEVER) {
             continue;
         }
-        tables->mode_full.at[chart](state->clock->time, state->x.at, state->c.at, work->full_mid.at);
+        fsm_full_of(tables, chart, state->clock->time, state->x.at, state->c.at, work->full_mid.at);
         if (work->full_mid.at[at] >= FSM_GOOD) {
             return chart;
         }
@@ -173,7 +173,7 @@ FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_run *run, int64_t target)
         if (tables->mode_group.at[chart] != tables->mode_group.at[target]) {
             continue;
         }
-        tables->mode_full.at[chart](state->clock->time, state->x.at, state->c.at, work->full_mid.at);
+        fsm_full_of(tables, chart, state->clock->time, state->x.at, state->c.at, work->full_mid.at);
         if (work->full_mid.at[at] >= FSM_GOOD) {
             return chart;
         }
@@ -395,7 +395,7 @@ static bool find_limit(const struct fsm_run *run, double aside)
         if (!move_aside(run, time, work->y)) {
             return false;
         }
-        tables->mode_full.at[mode](state->clock->time + time, work->y.at, state->c.at, work->full_mid.at);
+        fsm_full_of(tables, mode, state->clock->time + time, work->y.at, state->c.at, work->full_mid.at);
         for (int64_t j = 0; j < count; j++) {
             work->full_end.at[j] += 0.5 * pair_weights[k / 2] * work->full_mid.at[j];
         }

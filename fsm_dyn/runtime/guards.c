@@ -624,7 +624,7 @@ FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vect
     int64_t mode = run->state->counters->mode;
     run->state->counters->work_done++;
     if (!is_active(run)) {
-        tables->mode_full.at[mode](t, x.at, c, out);
+        fsm_full_of(tables, mode, t, x.at, c, out);
         return;
     }
     int64_t first = tables->mode_guard_start.at[mode], n_g = fsm_guard_count(tables, mode);

@@ -188,7 +188,7 @@ static bool begin_event_here(const struct fsm_run *run)
         return false;
     }
     const double *values = run->work->full_end.at + state->x.n + run->tables->sizes->n_u + 1;
-    run->tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, run->work->full_end.at);
+    fsm_full_of(run->tables, mode, state->clock->time, state->x.at, state->c.at, run->work->full_end.at);
     double soonest = FSM_INFINITY;
     for (int64_t j = 0; j < n_g; j++) {
         double when = reached(run, j, values[j], values[n_g + j]);

@@ -26,6 +26,9 @@ class Tables(NamedTuple):
     # (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     mode_rhs: Integers
     mode_full: Integers
+    # (n_modes,) or empty: address of what embeds a mode online (struct fsm_online_mode), 0 where kernels stand for it.
+    mode_online: Integers
+    online_routine: Integers  # (1,) or empty: address of fsm_online_evaluate.
     # Empty if no guard may be left out of a step (guards.c). (n_modes,): `full` without the guards with a kernel in
     # `guard_kernels`, zeros for these; NULL if the mode has none.
     mode_core: Integers
@@ -248,6 +251,12 @@ class Online(NamedTuple):
     floats: Floats
     integers: Integers
     top: Integers
+    # Empty where `chart`, the lists and the workspace are this mode's alone.  (1,): of the modes that share them the
+    # one whose chart stands there (its address; 0: none).
+    owner: Integers
+    # What the mode has chosen, while another one owns the arrays: the choices of the chart from FSM_ONLINE_CHOSEN on,
+    # rows active, speeds.
+    kept: Integers
 
 
 class Ring(NamedTuple):

@@ -95,7 +95,10 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_end_is_near": (c_bool, (POINTER(RunStructure),)),
     "fsm_next_jump": (c_double, (POINTER(RunStructure),)),
-    "fsm_save": (c_int64, (POINTER(RunStructure), VectorStructure, c_uint64, c_void_p, c_int64)),
+    "fsm_save": (
+        c_int64,
+        (POINTER(RunStructure), VectorStructure, VectorStructure, c_uint64, c_void_p, c_int64),
+    ),
     "fsm_restore": (c_int, (POINTER(RunStructure), VectorStructure, c_uint64, c_void_p, c_int64)),
     "fsm_save_steps": (c_int64, (c_void_p, POINTER(TimeStepping), c_int64, c_uint64, c_void_p, c_int64)),
     "fsm_restore_steps": (
@@ -208,8 +211,9 @@ def restored_sentence(result: int) -> str:
 
 def save(run: RunStructure, online: NDArray[np.int64], digest: int) -> NDArray[np.uint64]:
     """Return the whole state of a run, as words; see ``runtime/saved_state.h``."""
-    modes = vector(online) if len(online) else _NO_MODES
-    return _saved(lambda words, length: int(_save(run, modes, digest, words, length)))
+    order = np.empty_like(online)
+    modes, scratch = (vector(array) if len(online) else _NO_MODES for array in (online, order))
+    return _saved(lambda words, length: int(_save(run, modes, scratch, digest, words, length)))
 
 
 def restore(run: RunStructure, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:

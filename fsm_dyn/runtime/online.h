@@ -47,6 +47,11 @@ FSM_LOCAL void fsm_list_nonzero(struct fsm_online_mode *o);
 /* online_chart.c */
 FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, const double *x, const double *c);
+FSM_LOCAL const int64_t *fsm_online_choices(const struct fsm_online_mode *o);
+FSM_LOCAL void fsm_forget_chart(struct fsm_online_mode *o);
+FSM_LOCAL void fsm_keep_chart(struct fsm_online_mode *o);
+FSM_LOCAL void fsm_own_arrays(struct fsm_online_mode *o);
+FSM_LOCAL bool fsm_reorder(int64_t *list, int64_t *with, const uint64_t *wanted, int64_t n);
 FSM_LOCAL void fsm_online_shares(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_share_multipliers(struct fsm_online_mode *o);
 FSM_LOCAL double fsm_shared_entry(struct fsm_online_mode *o, int64_t k, int64_t speed);

@@ -245,6 +245,7 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
     fsm_list_rows(o);
     if (chart[FSM_ONLINE_ACTIVE] == 0) {
         fsm_list_nonzero(o);
+        fsm_keep_chart(o);
         return;
     }
     for (int64_t i = 0; i < n_q + U; i++) {
@@ -271,6 +272,7 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
         fsm_find_shared_rows(o);
         fsm_list_nonzero(o);
     }
+    fsm_keep_chart(o);
 }
 
 /* Put the independent speeds in the order of the model. */

@@ -1,5 +1,7 @@
 /* Evaluation of modes embedded online, and their guards. */
 
+#include <string.h>
+
 #include "online.h"
 
 /* -- Guards of a mode embedded online: values from the terms and multipliers, slopes where the terms give them. */
@@ -291,7 +293,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
         pivot = fsm_row_pivots(o, work_out(o, t, x, c, true));
     }
     if (!is_finite(x, n)) { // a trial that failed: what is tried next chooses again
-        o->chart.at[FSM_ONLINE_CHOSEN] = 0;
+        fsm_forget_chart(o);
         pivot = FSM_NAN;
     }
     if (o->limits->kept * pivot > o->limits->level) {
@@ -399,6 +401,92 @@ static double probe_time(const struct fsm_online_mode *o, const double *out)
     return FSM_PROBE / (1.0 / o->limits->time_scale + fastest);
 }
 
+/* -- Modes that share their arrays: one chart stands in them, the others are kept as what was chosen. */
+
+/* Return the choices of the chart of a mode from FSM_ONLINE_CHOSEN on; rows and speeds are behind them. */
+FSM_LOCAL const int64_t *fsm_online_choices(const struct fsm_online_mode *o)
+{
+    return o->owner.n > 0 ? o->kept.at : o->chart.at + FSM_ONLINE_CHOSEN;
+}
+
+FSM_LOCAL bool fsm_rows_repeat(const struct fsm_tables *tables, int64_t mode)
+{
+    int64_t online = mode < tables->mode_online.n ? tables->mode_online.at[mode] : 0;
+    if (online == 0) {
+        return (tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0;
+    }
+    const int64_t *chosen = fsm_online_choices((const struct fsm_online_mode *)(intptr_t)online);
+    return chosen[0] != 0 &&
+           chosen[FSM_ONLINE_ACTIVE - FSM_ONLINE_CHOSEN] > chosen[FSM_ONLINE_RANK - FSM_ONLINE_CHOSEN];
+}
+
+/* Let a mode have no chart. */
+FSM_LOCAL void fsm_forget_chart(struct fsm_online_mode *o)
+{
+    if (o->owner.n == 0 || o->owner.at[0] == (int64_t)(intptr_t)o) {
+        o->chart.at[FSM_ONLINE_CHOSEN] = 0;
+    }
+    if (o->owner.n > 0) {
+        o->kept.at[0] = 0;
+    }
+}
+
+/* Keep what was chosen in the shared arrays. */
+FSM_LOCAL void fsm_keep_chart(struct fsm_online_mode *o)
+{
+    if (o->owner.n == 0) {
+        return;
+    }
+    const int64_t *chart = o->chart.at;
+    int64_t *rows = o->kept.at + FSM_ONLINE_CHOICE_COUNT, active = chart[FSM_ONLINE_ACTIVE];
+    memcpy(o->kept.at, chart + FSM_ONLINE_CHOSEN, FSM_ONLINE_CHOICE_COUNT * sizeof *chart);
+    memcpy(rows, chart + FSM_ONLINE_LISTS, (size_t)active * sizeof *chart);
+    memcpy(rows + active, chart + FSM_ONLINE_LISTS + 2 * o->sizes->n_rows, (size_t)o->sizes->n_u * sizeof *chart);
+}
+
+/* Bring a list into the order of a given one, and what goes with it (NULL: nothing); false where they differ. */
+FSM_LOCAL bool fsm_reorder(int64_t *list, int64_t *with, const uint64_t *wanted, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at = k;
+        while (at < n && (uint64_t)list[at] != wanted[k]) {
+            at++;
+        }
+        if (at == n) {
+            return false;
+        }
+        int64_t kept = list[k];
+        list[k] = list[at];
+        list[at] = kept;
+        if (with != NULL) {
+            kept = with[k];
+            with[k] = with[at];
+            with[at] = kept;
+        }
+    }
+    return true;
+}
+
+/* Let the arrays that a mode shares with others be those of its chart. */
+FSM_LOCAL void fsm_own_arrays(struct fsm_online_mode *o)
+{
+    if (o->owner.n == 0 || o->owner.at[0] == (int64_t)(intptr_t)o) {
+        return;
+    }
+    int64_t *chart = o->chart.at, *lists = chart + FSM_ONLINE_LISTS;
+    o->owner.at[0] = (int64_t)(intptr_t)o;
+    if (o->kept.at[0] != 0) {
+        const uint64_t *rows = (const uint64_t *)o->kept.at + FSM_ONLINE_CHOICE_COUNT;
+        fsm_list_rows(o);
+        fsm_reorder(lists, lists + o->sizes->n_rows, rows, chart[FSM_ONLINE_ACTIVE]);
+        fsm_reorder(lists + 2 * o->sizes->n_rows, NULL, rows + chart[FSM_ONLINE_ACTIVE], o->sizes->n_u);
+    }
+    memcpy(chart + FSM_ONLINE_CHOSEN, o->kept.at, FSM_ONLINE_CHOICE_COUNT * sizeof *chart);
+    if (o->kept.at[0] != 0) {
+        fsm_list_nonzero(o);
+    }
+}
+
 /* Do what a kernel of a mode embedded online does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables
    says.
 
@@ -406,6 +494,7 @@ static double probe_time(const struct fsm_online_mode *o, const double *out)
 FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,
                                     double *out)
 {
+    fsm_own_arrays(o);
     if (o->chart.at[FSM_ONLINE_CHOSEN] == 0) {
         fsm_online_choose_chart(o, t, x, c);
     }

@@ -11,12 +11,6 @@
 
 #include "run.h"
 
-/* Kernels of a mode embedded online. */
-enum fsm_online_kernel {
-    FSM_ONLINE_RHS = 0,
-    FSM_ONLINE_FULL = 1,
-};
-
 /* Positions in `fsm_online_mode.programs`. */
 enum fsm_online_program {
     FSM_ONLINE_ROWS = 0,
@@ -97,6 +91,7 @@ enum fsm_online_choice {
 };
 
 #define FSM_ONLINE_LISTS 44
+#define FSM_ONLINE_CHOICE_COUNT 9 // from FSM_ONLINE_CHOSEN on, of `kept` before rows and speeds
 
 #define FSM_SET_BACK 1e-7 // reduction of the gap of a corner, as a part of a neighbour's distance behind the face
 
@@ -158,6 +153,12 @@ struct fsm_online_mode {
     // written.
     fsm_vector room;
     struct fsm_arena arena;
+    // Empty where `chart`, the lists and the workspace are this mode's alone.  (1,): of the modes that share them the one
+    // whose chart stands there (its address; 0: none).
+    fsm_indices owner;
+    // What the mode has chosen, while another one owns the arrays: the choices of the chart from FSM_ONLINE_CHOSEN on,
+    // rows active, speeds.
+    fsm_indices kept;
 };
 
 #endif

@@ -319,14 +319,14 @@ FSM_LOCAL void fsm_list_nonzero(struct fsm_online_mode *o)
 {
     const int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t U = o->sizes->n_u, R = o->sizes->n_rows;
+    int64_t U = o->sizes->n_u, R = o->sizes->n_rows, active = chart[FSM_ONLINE_ACTIVE];
     int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_MT = chart[FSM_ONLINE_AT_MT],
             at_mass = chart[FSM_ONLINE_AT_MASS];
     for (int64_t j = 0; j < U; j++) {
         o->place.at[chart[FSM_ONLINE_LISTS + 2 * R + j]] = j;
     }
-    clear(w, at_P, R * (U + 2));
-    clear(w, at_H, R * U);
+    clear(w, at_P, active * (U + 2));
+    clear(w, at_H, active * U);
     clear(w, at_MT, U * U);
     clear(w, at_mass, U * U);
     list_held(o, w + at_H);
@@ -334,7 +334,7 @@ FSM_LOCAL void fsm_list_nonzero(struct fsm_online_mode *o)
     list_tied(o);
     list_moved(o, w + at_MT);
     list_reduced(o, w + at_mass);
-    clear(w, at_H, R * U);
+    clear(w, at_H, active * U);
     clear(w, at_MT, U * U);
     clear(w, at_mass, U * U);
 }

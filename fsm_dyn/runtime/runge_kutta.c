@@ -30,7 +30,6 @@ FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h)
 {
     const struct fsm_method *method = run->method;
     const struct fsm_state *state = run->state;
-    fsm_kernel rhs = run->tables->mode_rhs.at[state->counters->mode];
     fsm_vector x = state->x, y = run->work->y;
     double t = state->clock->time;
     double *rates = run->work->k.at, *end = run->work->x_end.at;
@@ -46,7 +45,7 @@ FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h)
         }
         double at = t + method->nodes.at[i] * h;
         fsm_update_inputs(run->inputs, at, segment, y, state->c);
-        rhs(at, y.at, state->c.at, rates + i * n);
+        fsm_rates_of(run->tables, state->counters->mode, at, y.at, state->c.at, rates + i * n);
     }
     for (int64_t j = 0; j < n; j++) {
         double total = 0.0;
@@ -159,7 +158,7 @@ FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest)
     for (int64_t j = 0; j < n; j++) {
         y.at[j] = x.at[j] + h0 * x_dot.at[j];
     }
-    run->tables->mode_rhs.at[state->counters->mode](state->clock->time + h0, y.at, state->c.at, k.at);
+    fsm_rates_of(run->tables, state->counters->mode, state->clock->time + h0, y.at, state->c.at, k.at);
     for (int64_t j = 0; j < n; j++) {
         d2 += fsm_square((k.at[j] - x_dot.at[j]) / (atol.at[j] + rtol * fabs(x.at[j])));
     }
@@ -217,7 +216,7 @@ FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t wha
             fsm_land(run, t, work->y, FSM_INFINITY);
         }
         state->spent.at[state->counters->mode]++;
-        run->tables->mode_rhs.at[state->counters->mode](t, work->y.at, state->c.at, work->k.at);
+        fsm_rates_of(run->tables, state->counters->mode, t, work->y.at, state->c.at, work->k.at);
         return FSM_CONTINUE;
     }
     case FSM_SERVE_CHART:

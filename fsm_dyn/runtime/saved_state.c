@@ -1,5 +1,7 @@
 /* Saved state of a run: written, checked, restored. */
 
+#include <string.h>
+
 #include "saved_state.h"
 
 /* -- Modes in a saved state: by their contact states, so that the tables restored into may number them differently. */
@@ -7,12 +9,8 @@
 /* Whether two modes have the same contact states. */
 static bool same_states(const struct fsm_tables *tables, int64_t one, int64_t other)
 {
-    for (int64_t k = 0; k < tables->mode_states.m; k++) {
-        if (AT(tables->mode_states, one, k) != AT(tables->mode_states, other, k)) {
-            return false;
-        }
-    }
-    return true;
+    const fsm_code_table *states = &tables->mode_states;
+    return memcmp(states->at + one * states->m, states->at + other * states->m, (size_t)states->m) == 0;
 }
 
 /* Write the words that name a mode: which of the charts with its contact states it is, and these. */
@@ -156,28 +154,43 @@ static struct fsm_online_mode *online_mode(fsm_indices online, int64_t mode)
 /* Whether the contact states of mode `one` come before those of `other`. */
 static bool comes_before(const struct fsm_tables *tables, int64_t one, int64_t other)
 {
-    for (int64_t k = 0; k < tables->mode_states.m; k++) {
-        int8_t a = AT(tables->mode_states, one, k), b = AT(tables->mode_states, other, k);
-        if (a != b) {
-            return a < b;
-        }
-    }
-    return false;
+    const fsm_code_table *states = &tables->mode_states;
+    return memcmp(states->at + one * states->m, states->at + other * states->m, (size_t)states->m) < 0;
 }
 
-/* Return the next mode after `last` (-1: the first one) with a chart chosen online, by contact states; -1: none. */
-static int64_t next_online_mode(const struct fsm_tables *tables, fsm_indices online, int64_t last)
+/* Let entry `i` of a heap, whose largest entry comes first, sink to its place among the first `n`. */
+static void sink(const struct fsm_tables *tables, fsm_indices order, int64_t i, int64_t n)
 {
-    int64_t best = -1;
-    for (int64_t mode = 0; mode < tables->mode_states.n; mode++) {
+    for (int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
+        if (child + 1 < n && comes_before(tables, order.at[child], order.at[child + 1])) {
+            child++;
+        }
+        if (!comes_before(tables, order.at[i], order.at[child])) {
+            return;
+        }
+        fsm_swap_indices(order.at, i, child);
+        i = child;
+    }
+}
+
+/* List the modes with a chart chosen online by their contact states in `order` (n_modes,); return how many there are. */
+static int64_t order_online_modes(const struct fsm_tables *tables, fsm_indices online, fsm_indices order)
+{
+    int64_t n = 0;
+    for (int64_t mode = 0; mode < tables->mode_states.n && mode < online.n; mode++) {
         const struct fsm_online_mode *o = online_mode(online, mode);
-        bool counts = o != NULL && o->chart.at[FSM_ONLINE_CHOSEN] != 0;
-        if (counts && (last < 0 || comes_before(tables, last, mode)) &&
-            (best < 0 || comes_before(tables, mode, best))) {
-            best = mode;
+        if (o != NULL && fsm_online_choices(o)[0] != 0) {
+            order.at[n++] = mode;
         }
     }
-    return best;
+    for (int64_t i = n / 2 - 1; i >= 0; i--) {
+        sink(tables, order, i, n);
+    }
+    for (int64_t last = n - 1; last > 0; last--) {
+        fsm_swap_indices(order.at, 0, last);
+        sink(tables, order, 0, last);
+    }
+    return n;
 }
 
 /* Words of a mode embedded online beside its name: rank (and, in units, the redundant rows that share the load), active
@@ -188,52 +201,31 @@ static int64_t next_online_mode(const struct fsm_tables *tables, fsm_indices onl
 /* Write the charts chosen online: they are kept until a mode's pivot falls below the chart threshold, also while it is
    left. */
 FSM_LOCAL void fsm_put_online_modes(struct fsm_saved_writer *writer, const struct fsm_tables *tables,
-                                    fsm_indices online)
+                                    fsm_indices online, fsm_indices order)
 {
-    int64_t n_u = tables->sizes->n_u, n = 0;
-    for (int64_t mode = next_online_mode(tables, online, -1); mode >= 0;
-         mode = next_online_mode(tables, online, mode)) {
-        n += FSM_MODE_WORDS(tables) + FSM_ONLINE_WORDS + online_mode(online, mode)->chart.at[FSM_ONLINE_ACTIVE] + n_u;
+    int64_t n_u = tables->sizes->n_u, n = 0, count = order_online_modes(tables, online, order);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t *chosen = fsm_online_choices(online_mode(online, order.at[i]));
+        n += FSM_MODE_WORDS(tables) + FSM_ONLINE_WORDS + chosen[FSM_ONLINE_ACTIVE - FSM_ONLINE_CHOSEN] + n_u;
     }
     fsm_begin_section(writer, FSM_SECTION_ONLINE, n);
-    for (int64_t mode = next_online_mode(tables, online, -1); mode >= 0;
-         mode = next_online_mode(tables, online, mode)) {
-        const struct fsm_online_mode *o = online_mode(online, mode);
-        const int64_t *chart = o->chart.at, *lists = chart + FSM_ONLINE_LISTS;
-        fsm_put_mode(writer, tables, mode);
-        fsm_put_integer(writer, chart[FSM_ONLINE_RANK] + FSM_SHARED_UNIT * chart[FSM_ONLINE_SHARED]);
-        fsm_put_integer(writer, chart[FSM_ONLINE_ACTIVE]);
+    for (int64_t i = 0; i < count; i++) {
+        const struct fsm_online_mode *o = online_mode(online, order.at[i]);
+        const int64_t *chosen = fsm_online_choices(o), *rows = chosen + FSM_ONLINE_CHOICE_COUNT;
+        int64_t active = chosen[FSM_ONLINE_ACTIVE - FSM_ONLINE_CHOSEN];
+        const int64_t *speeds = rows + (o->owner.n > 0 ? active : 2 * tables->sizes->n_rows);
+        fsm_put_mode(writer, tables, order.at[i]);
+        fsm_put_integer(writer, chosen[FSM_ONLINE_RANK - FSM_ONLINE_CHOSEN] +
+                                    FSM_SHARED_UNIT * chosen[FSM_ONLINE_SHARED - FSM_ONLINE_CHOSEN]);
+        fsm_put_integer(writer, active);
         fsm_put_number(writer, o->limits->level);
-        for (int64_t k = 0; k < chart[FSM_ONLINE_ACTIVE]; k++) {
-            fsm_put_integer(writer, lists[k]);
+        for (int64_t k = 0; k < active; k++) {
+            fsm_put_integer(writer, rows[k]);
         }
         for (int64_t j = 0; j < n_u; j++) {
-            fsm_put_integer(writer, lists[2 * tables->sizes->n_rows + j]);
+            fsm_put_integer(writer, speeds[j]);
         }
     }
-}
-
-/* Bring a list into the order of the saved one, and what goes with it (NULL: nothing); false where they differ. */
-static bool reorder(int64_t *list, int64_t *with, const uint64_t *saved, int64_t n)
-{
-    for (int64_t k = 0; k < n; k++) {
-        int64_t at = k;
-        while (at < n && (uint64_t)list[at] != saved[k]) {
-            at++;
-        }
-        if (at == n) {
-            return false;
-        }
-        int64_t kept = list[k];
-        list[k] = list[at];
-        list[at] = kept;
-        if (with != NULL) {
-            kept = with[k];
-            with[k] = with[at];
-            with[at] = kept;
-        }
-    }
-    return true;
 }
 
 /* Give a mode embedded online its saved chart, which counts as chosen if `write`; return how many words it has, 0 where
@@ -242,7 +234,8 @@ static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part,
 {
     int64_t *chart = o->chart.at, *lists = chart + FSM_ONLINE_LISTS;
     int64_t n_u = o->sizes->n_u, n_rows = o->sizes->n_rows;
-    chart[FSM_ONLINE_CHOSEN] = 0;
+    fsm_forget_chart(o);
+    fsm_own_arrays(o);
     fsm_list_rows(o);
     int64_t active = chart[FSM_ONLINE_ACTIVE];
     if (part.n < FSM_ONLINE_WORDS + active + n_u) {
@@ -252,8 +245,8 @@ static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part,
     double level = fsm_number_of(part.at[2]);
     if (!fsm_in_range(rank, 0, fsm_least(active, n_u)) || part.at[1] != (uint64_t)active || level != level ||
         !fsm_in_range(shared, 0, active - rank) ||
-        !reorder(lists, lists + n_rows, part.at + FSM_ONLINE_WORDS, active) ||
-        !reorder(lists + 2 * n_rows, NULL, part.at + FSM_ONLINE_WORDS + active, n_u)) {
+        !fsm_reorder(lists, lists + n_rows, part.at + FSM_ONLINE_WORDS, active) ||
+        !fsm_reorder(lists + 2 * n_rows, NULL, part.at + FSM_ONLINE_WORDS + active, n_u)) {
         return 0;
     }
     chart[FSM_ONLINE_RANK] = rank;
@@ -261,6 +254,7 @@ static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part,
     o->limits->level = level;
     fsm_list_nonzero(o);
     chart[FSM_ONLINE_CHOSEN] = write ? 1 : 0;
+    fsm_keep_chart(o);
     return FSM_ONLINE_WORDS + active + n_u;
 }
 
@@ -274,7 +268,7 @@ FSM_LOCAL enum fsm_restored fsm_take_online_modes(const struct fsm_run *run, fsm
     }
     for (int64_t mode = 0; mode < online.n; mode++) {
         if (online_mode(online, mode) != NULL) {
-            online_mode(online, mode)->chart.at[FSM_ONLINE_CHOSEN] = 0;
+            fsm_forget_chart(online_mode(online, mode));
         }
     }
     while (part.n > 0) {
@@ -347,10 +341,12 @@ static void put_guards(struct fsm_saved_writer *writer, const struct fsm_run *ru
 
 /* Write the whole state of a run that fsm_advance has returned from, into at most `room` words.
 
-   `online` (n_modes,): addresses of the modes embedded online (struct fsm_online_mode), 0 for others; `model`: a digest
+   `online` (n_modes,): addresses of the modes embedded online (struct fsm_online_mode), 0 for others; `order`: as many,
+   scratch; `model`: a digest
    of the model, which fsm_restore compares.  Returns how many words the state has; where they are more than `room` it
    was not saved. */
-FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, uint64_t model, uint64_t *words, int64_t room)
+FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, fsm_indices order, uint64_t model,
+                         uint64_t *words, int64_t room)
 {
     const struct fsm_state *state = run->state;
     const struct fsm_tables *tables = run->tables;
@@ -376,7 +372,7 @@ FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, uint64_t
     for (int64_t k = 0; k < run->work->log.n; k++) {
         fsm_put_number(&writer, run->work->log.at[k]);
     }
-    fsm_put_online_modes(&writer, tables, online);
+    fsm_put_online_modes(&writer, tables, online, order);
     fsm_put_evaluations(&writer, run);
     return fsm_finish_saving(&writer);
 }

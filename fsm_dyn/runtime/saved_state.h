@@ -131,12 +131,13 @@ FSM_LOCAL enum fsm_restored fsm_take_history(const struct fsm_run *run, const ui
 FSM_LOCAL void fsm_put_evaluations(struct fsm_saved_writer *writer, const struct fsm_run *run);
 FSM_LOCAL enum fsm_restored fsm_take_evaluations(const struct fsm_run *run, const uint64_t *words, bool write);
 FSM_LOCAL void fsm_put_online_modes(struct fsm_saved_writer *writer, const struct fsm_tables *tables,
-                                    fsm_indices online);
+                                    fsm_indices online, fsm_indices order);
 FSM_LOCAL enum fsm_restored fsm_take_online_modes(const struct fsm_run *run, fsm_indices online, const uint64_t *words,
                                                   bool write);
 
 /* saved_state.c, saved_words.c */
-FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, uint64_t model, uint64_t *words, int64_t room);
+FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, fsm_indices order, uint64_t model,
+                         uint64_t *words, int64_t room);
 FSM_API enum fsm_restored fsm_restore(const struct fsm_run *run, fsm_indices online, uint64_t model,
                                       const uint64_t *words, int64_t count);
 FSM_API int64_t fsm_save_steps(const struct fsm_tables *tables, const struct fsm_time_stepping *run, int64_t step,

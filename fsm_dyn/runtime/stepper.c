@@ -212,7 +212,7 @@ static bool landed_step(const struct fsm_run *run, double h, double t_end)
         }
         fsm_normalise_quaternions(tables, out);
         if (i < stages) {
-            tables->mode_rhs.at[mode](at, out.at, state->c.at, work->k.at + i * n);
+            fsm_rates_of(tables, mode, at, out.at, state->c.at, work->k.at + i * n);
         }
     }
     return true;
@@ -305,7 +305,7 @@ FSM_LOCAL bool fsm_evaluate_here(const struct fsm_run *run)
         work->far->active = 0.0;
     }
     state->counters->work_done++;
-    tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, work->full_end.at);
+    fsm_full_of(tables, mode, state->clock->time, state->x.at, state->c.at, work->full_end.at);
     return fsm_commit_step_end(run);
 }
 
@@ -442,7 +442,7 @@ static void reject(const struct fsm_run *run, struct fsm_trial *trial, double fa
 /* Whether redundant rows have been inconsistent for long by the end of the trial step. */
 static bool constraints_violated(const struct fsm_run *run, double t_end)
 {
-    if ((run->tables->mode_flags.at[run->state->counters->mode] & FSM_MODE_REPEATS) == 0) {
+    if (!fsm_rows_repeat(run->tables, run->state->counters->mode)) {
         return false;
     }
     return fsm_constraint_violation_speed(run, t_end, run->work->x_end) > FSM_ROWS_FAR_OFF;
@@ -683,7 +683,7 @@ static enum fsm_status accept_step(const struct fsm_run *run, double t_end, doub
     if (t_end >= target) {
         status = reach_target(run);
     }
-    bool repeats = (flags & FSM_MODE_REPEATS) != 0 && state->counters->phase == FSM_PHASE_STEPPING;
+    bool repeats = fsm_rows_repeat(run->tables, state->counters->mode) && state->counters->phase == FSM_PHASE_STEPPING;
     if (status == FSM_CONTINUE && repeats &&
         fsm_constraint_violation_speed(run, t_end, state->x) > FSM_ROWS_INCONSISTENT) {
         state->counters->phase = FSM_PHASE_RESOLVING;

@@ -55,6 +55,12 @@ struct fsm_tolerances {
     double time_scale;
 };
 
+/* Kernels of a mode embedded online. */
+enum fsm_online_kernel {
+    FSM_ONLINE_RHS = 0,
+    FSM_ONLINE_FULL = 1,
+};
+
 /* An automaton.  Modes, guards and rows keep their numbers when modes are appended. */
 struct fsm_tables {
     struct fsm_sizes *sizes;
@@ -67,6 +73,10 @@ struct fsm_tables {
     // (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     fsm_kernels mode_rhs;
     fsm_kernels mode_full;
+    // (n_modes,) or empty: address of what embeds a mode online (struct fsm_online_mode), 0 where kernels stand for it.
+    fsm_indices mode_online;
+    // (1,) or empty: address of fsm_online_evaluate.
+    fsm_indices online_routine;
     // Empty if no guard may be left out of a step (guards.c). (n_modes,): `full` without the guards with a kernel in
     // `guard_kernels`, zeros for these; NULL if the mode has none.
     fsm_kernels mode_core;
@@ -172,6 +182,38 @@ struct fsm_terms {
     fsm_indices row_begin, row_columns;
     fsm_indices mass_begin, mass_columns;
 };
+
+/* The routine behind modes embedded online: mode, enum fsm_online_kernel, arguments of a kernel. */
+typedef int64_t (*fsm_online_routine)(void *mode, int64_t what, double t, const double *x, const double *c,
+                                      double *out);
+
+/* Write what a mode gives at `t` (s), state and context: `x_dot`, or all that its `full` kernel would write. */
+static inline void fsm_call_mode(const struct fsm_tables *tables, int64_t mode, enum fsm_online_kernel what, double t,
+                                 const double *x, const double *c, double *out)
+{
+    int64_t online = mode < tables->mode_online.n ? tables->mode_online.at[mode] : 0;
+    if (online != 0) {
+        void *o = (void *)(intptr_t)online; // struct fsm_online_mode
+        ((fsm_online_routine)(intptr_t)tables->online_routine.at[0])(o, (int64_t)what, t, x, c, out);
+    } else {
+        (what == FSM_ONLINE_RHS ? tables->mode_rhs : tables->mode_full).at[mode](t, x, c, out);
+    }
+}
+
+/* online_evaluation.c: whether rows of a mode are redundant; of one embedded online, those of its chart. */
+FSM_LOCAL bool fsm_rows_repeat(const struct fsm_tables *tables, int64_t mode);
+
+static inline void fsm_rates_of(const struct fsm_tables *tables, int64_t mode, double t, const double *x,
+                                const double *c, double *out)
+{
+    fsm_call_mode(tables, mode, FSM_ONLINE_RHS, t, x, c, out);
+}
+
+static inline void fsm_full_of(const struct fsm_tables *tables, int64_t mode, double t, const double *x, const double *c,
+                               double *out)
+{
+    fsm_call_mode(tables, mode, FSM_ONLINE_FULL, t, x, c, out);
+}
 
 /* Return the tolerance of the residual of a row, in its unit. */
 static inline double fsm_gap_tolerance(const struct fsm_tables *tables, int64_t row)

@@ -298,7 +298,7 @@ FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick)
         return;
     }
     int64_t mode = state->counters->mode;
-    tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, tick->full.at);
+    fsm_full_of(tables, mode, state->clock->time, state->x.at, state->c.at, tick->full.at);
     int64_t n = tables->sizes->n_q + tables->sizes->n_u;
     int64_t at = n + tables->sizes->n_u + 1 + 2 * fsm_guard_count(tables, mode);
     for (int64_t a = 0; a < tick->row.n; a++) {

@@ -302,7 +302,8 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
     const struct fsm_tables *tables = r->tables;
     struct fsm_outcome *outcome = r->outcome;
     int64_t mode = instant->mode, after = fsm_find_mode(tables, outcome->wanted);
-    if (after >= 0 && tables->mode_rhs.at[after] == NULL) {
+    bool online = after >= 0 && after < tables->mode_online.n && tables->mode_online.at[after] != 0;
+    if (after >= 0 && !online && tables->mode_rhs.at[after] == NULL) {
         return FSM_NEED_MODE; // it rests: its machine code is lent to another
     }
     if (after < 0) {

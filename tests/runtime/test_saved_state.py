@@ -195,7 +195,8 @@ def test_too_little_room_is_reported():
     words = np.full(20, 7, np.uint64)
     save = library.function("fsm_save")
     online = library.vector(run.executable.online_modes())
-    count = save(run.handle(), online, saved.DIGEST, words.ctypes.data, 10)
+    order = np.zeros(online.n, np.int64)
+    count = save(run.handle(), online, library.vector(order), saved.DIGEST, words.ctypes.data, 10)
     assert count == len(run.words)
     assert (words[10:] == 7).all()
 
