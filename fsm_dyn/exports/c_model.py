@@ -205,6 +205,7 @@ def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
     codes = [enclosure_code(full, "guards") for _, full in run.programs]
     counts = np.diff(run.tables.mode_guard_start).tolist()
     entries = guard_enclosures(codes, counts, None if shared is None else shared.code, most)._asdict()
+    del entries["places"]
     for place, size in entries.pop("sizes").items():
         sizes[place] = size
     return replace(run, tables=run.tables._replace(sizes=sizes, **entries), spare=count)

@@ -67,7 +67,7 @@ def make_tables(
     )
     sizes[[Sizes.N_ROWS, Sizes.N_MODES, Sizes.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
     sizes[Sizes.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
-    sizes[Sizes.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 9 * contacts + 2
+    sizes[Sizes.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 10 * contacts + 2
     unenclosed = guard_enclosures([None] * len(modes), [len(mode[3]) for mode in modes])
     values: dict[str, Any] = {
         "sizes": sizes,
@@ -75,8 +75,11 @@ def make_tables(
         "sample": np.zeros(1, dtype=np.int64),
         "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
         "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
-        **dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, dtype=np.int64)),
-        **{name: value for name, value in unenclosed._asdict().items() if name != "sizes"},
+        **dict.fromkeys(
+            ("mode_online", "online_routine", "mode_core", "guard_kernels", "shape_centres"),
+            np.zeros(0, dtype=np.int64),
+        ),
+        **{name: value for name, value in unenclosed._asdict().items() if name not in ("sizes", "places")},
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
         "mode_allowance": np.full(len(modes), NEVER),
         "mode_flags": np.array(flags or [0] * len(modes), dtype=np.int64),
