@@ -123,11 +123,9 @@ _MOST_SIGNS: Final = 150  # of one equation that are tried the other way round
 def _written(right: Any) -> str:
     """Return a right side as text: the language has no cotangent, secant and cosecant, which SymPy may introduce."""
     if not isinstance(right, str) and hasattr(right, "replace"):
-        import sympy  # whoever gives its expressions has it loaded
+        from fsm_dyn.derive.printing import without_reciprocals  # SymPy is loaded by whoever gives its expressions
 
-        quotients = {sympy.cot: sympy.tan, sympy.sec: sympy.cos, sympy.csc: sympy.sin}
-        for function, inverse in quotients.items():
-            right = right.replace(function, lambda angle, inverse=inverse: 1 / inverse(angle, evaluate=False))
+        right = without_reciprocals(right)
     return str(right)
 
 

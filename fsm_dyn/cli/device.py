@@ -238,11 +238,10 @@ def device_command(
         return
     model, driver = _required(model, driver, record)
     ticks = timing.ticks("--duration", seconds, period)
-    if stall_timeout is None:
-        stall_timeout = EMULATED_TIMEOUT if emulate else timing.STALL_TIMEOUT
+    usual = EMULATED_TIMEOUT if emulate else timing.STALL_TIMEOUT
     waiting = {
-        "release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout,
-        "lag_limit": lag_limit,
+        "release_after": release_after, "stall_timeout": usual if stall_timeout is None else stall_timeout,
+        "owner_timeout": owner_timeout, "lag_limit": lag_limit,
     }  # fmt: skip
     devices = device_arguments(
         driver, driver_options(option), port or [], [numbers(text) for text in axes or []], [*map(ratios, scale or [])]

@@ -370,6 +370,14 @@ def mathml(expression: Any) -> str:
     return text.replace("&ApplyFunction;", "&#8289;")
 
 
+def without_reciprocals(expression: sympy.Basic) -> sympy.Basic:
+    """Return an expression with cotangents, secants and cosecants as quotients."""
+    quotients = {sympy.cot: sympy.tan, sympy.sec: sympy.cos, sympy.csc: sympy.sin}
+    for function, inverse in quotients.items():
+        expression = expression.replace(function, lambda angle, inverse=inverse: 1 / inverse(angle, evaluate=False))
+    return expression
+
+
 # -- Differences of two expressions, term by term, in the words of a teacher ---------------------------------
 
 Array = npt.NDArray[np.float64]
