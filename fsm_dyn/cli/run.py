@@ -7,7 +7,7 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -569,7 +569,7 @@ def _run(
 
 
 def _resume(
-    file: str, until: float | None, rest: bool, changed: dict[str, Any], outputs: RunOutputs, as_json: bool
+    file: str, until: float | None, rest: bool, changed: Mapping[str, Any], outputs: RunOutputs, as_json: bool
 ) -> None:
     """Continue a saved run, with changed settings of integration."""
     if until is None:

@@ -324,7 +324,7 @@ def _check_conjunction(
 
 
 def check_words(mechanism: Mechanism) -> None:
-    """Check that what has a name in ``names`` exists, and warn of phases that no run can reach.
+    """Check that the parts with names in ``names`` exist, and warn of phases that no run can reach.
 
     Raises
     ------

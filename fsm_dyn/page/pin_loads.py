@@ -127,7 +127,7 @@ def live_forces(sample: Samples, names: Sequence[str], flat: FloatArray | None) 
     pins = sample.pins
     numbers = [list(pins).index(name) for name in names]
     place, force = pins.table["place"][0, numbers], pins.table["wrench"][0, numbers, :3]
-    shared = pins.undetermined[0, numbers].any(axis=1)
+    shared = pins.undetermined[:1, numbers].any(axis=(0, 2))
     seen = [vectors if flat is None else vectors @ flat.T for vectors in (place, force)]
     return np.hstack([*seen, np.linalg.norm(force, axis=1)[:, None], shared[:, None]]).ravel()
 

@@ -196,7 +196,7 @@ def _restored(
 
 
 def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
-    """Return room for so many rows."""
+    """Return room for this number of rows."""
     s = tables.sizes
     widths = {
         "x": n_x,

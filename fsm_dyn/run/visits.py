@@ -24,7 +24,7 @@ from fsm_dyn.run.transitions import REASONS, Transition, counted
 from fsm_dyn.run.words import OPEN, STICK, EntryStates, Words
 from fsm_dyn.runtime.abi import Reason
 
-# -- Short names of modes: the fewest contacts to tell a mode from the other visited ones --------------------
+# -- Short names of modes: the fewest contacts that distinguish a mode from the other visited ones -----------
 
 LONGEST: Final = 32  # characters
 NOTHING: Final = "nothing touches"
@@ -115,7 +115,7 @@ def _bare(always: Sequence[str], sets: Sequence[Sequence[str]], nothing: str) ->
 
 
 def _name(own: Sequence[str], others: Sequence[Sequence[str]], dwell: Mapping[str, float]) -> str:
-    """Return the fewest facts to tell a set from the others, the rarest first, joined in the order of the set."""
+    """Return the fewest facts that distinguish a set from the others, the rarest first, joined in the order of the set."""
     left = list(others)
     chosen: list[str] = []
     pool = sorted(own, key=lambda fact: (dwell[fact], own.index(fact)))

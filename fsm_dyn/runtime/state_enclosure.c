@@ -24,8 +24,8 @@ FSM_LOCAL void fsm_record_state(const struct fsm_run *run, int64_t i, double h, 
 
 /* Bound a state and its speed in the trial step of length `h` (s).
 
-   In most steps nothing else is asked of its motion.  The coefficients are those of fsm_record_state but for their roundings,
-   for which there is room. */
+   In most steps nothing else is asked of its motion.  The coefficients are those of fsm_record_state except for their
+   roundings, for which there is room. */
 FSM_LOCAL void fsm_bound_state(const struct fsm_run *run, int64_t i, double h, double *least, double *most, double *speed)
 {
     const struct fsm_work *work = run->work;
