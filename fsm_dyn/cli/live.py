@@ -7,6 +7,7 @@ import json
 import os
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -323,9 +324,9 @@ def view_command(
 
     opened = announce_address(model or "shipped models", no_browser, as_json)
     live = (watch, record, set_, scenario, initial)  # options of a live run of a model
+    usual = LiveOptions(period=period, substeps=substeps, schedule=schedule, look_ahead=look_ahead)
     if model is None:
         _refuse((*live, html), "this option needs a model", remedy="fsm-dyn view MODEL ...")
-        usual = LiveOptions(period=period, substeps=substeps, schedule=schedule, look_ahead=look_ahead)
         _offer_models(usual, page_port, opened, as_json)
         return
     if is_recorded_run(model):
@@ -343,18 +344,15 @@ def view_command(
         return
     _check_live(model, until, html, edit)
     _prepare_recording(record)
-    parameters = assignments("--set", set_) or {}
     by_itself = watch is None and _is_model_file(model)
     watched = _watched(model, scenario, WatchedFile) if watch or by_itself or edit else None
-    live_options = LiveOptions(
-        period=period,
-        substeps=substeps,
+    live_options = replace(
+        usual,
         schedule=True if schedule is None and scenario is not None else schedule,
-        parameters=parameters,
+        parameters=assignments("--set", set_) or {},
         record=record,
         initial=assignments("--initial", initial) or {},
         edits=edit,
-        look_ahead=look_ahead,
     )
     with asked_to_end() as asked:
         with asked.at_once():

@@ -282,7 +282,7 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
     -------
     tuple of Guard
     """
-    return tuple(system.guard_catalogue.of(states, leaving))
+    return tuple(guard_catalogue(system).of(states, leaving))
 
 
 class ListedGuards(Sequence[Guard]):
@@ -389,3 +389,12 @@ def _guards_of_contact(system: UnconstrainedSystem, index: int, code: int) -> tu
                 text = f"{limit.text} of {contact.name}"
                 found += [_force_guard(limit, index, direction, text) for direction in directions]
     return tuple(found)
+
+
+def guard_catalogue(system: UnconstrainedSystem) -> GuardCatalogue:
+    """Return the guards of all modes of a system, listed once and kept with it as its cached properties are."""
+    kept = vars(system)
+    if "guard_catalogue" not in kept:
+        kept["guard_catalogue"] = GuardCatalogue(system)
+    catalogue: GuardCatalogue = kept["guard_catalogue"]
+    return catalogue

@@ -350,14 +350,6 @@ class UnconstrainedSystem:
         return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
 
     @cached_property
-    def guard_catalogue(self) -> Any:
-        """The guards of all modes, a :class:`fsm_dyn.derive.guards.GuardCatalogue`."""
-        # the parts of this one are its
-        from fsm_dyn.derive.guards import GuardCatalogue
-
-        return GuardCatalogue(self)
-
-    @cached_property
     def corners(self) -> dict[int, list[int]]:
         """The contacts of each corner with all faces of one convex polygon, by the first of them."""
         return corners_of(self.contacts)

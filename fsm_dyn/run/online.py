@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.derive.embedding import ActiveSet
-from fsm_dyn.derive.guards import Guard, ListedGuards, guards_of_state
+from fsm_dyn.derive.guards import Guard, ListedGuards, guard_catalogue, guards_of_state
 from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
@@ -418,7 +418,7 @@ class OnlineMode:
             x, c = home
             return indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c))
 
-        return cls(states, automaton.system.guard_catalogue.of(states, leaving), contexts, indeterminate)
+        return cls(states, guard_catalogue(automaton.system).of(states, leaving), contexts, indeterminate)
 
 
 class OnlineKernels:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.guards import Guard, list_guards
+from fsm_dyn.derive.guards import Guard, guard_catalogue, list_guards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.programs.kernels import compile_programs
@@ -134,7 +134,7 @@ class OnlineExecutable(Executable):
     def _sizes(self, counts: Sequence[int]) -> npt.NDArray[np.int64]:
         sizes = super()._sizes(counts)
         if self._online:
-            sizes[Sizes.MAX_GUARDS] = max(sizes[Sizes.MAX_GUARDS], self.automaton.system.guard_catalogue.most)
+            sizes[Sizes.MAX_GUARDS] = max(sizes[Sizes.MAX_GUARDS], guard_catalogue(self.automaton.system).most)
         return sizes
 
     def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
@@ -142,7 +142,7 @@ class OnlineExecutable(Executable):
         if shared is None:
             return super()._enclosures(counts)
         codes = [self._columns_of(chart.programs).enclosure for chart in self.charts]
-        return guard_enclosures(codes, counts, shared.code, self.automaton.system.guard_catalogue.most)
+        return guard_enclosures(codes, counts, shared.code, guard_catalogue(self.automaton.system).most)
 
     def allowance(self, mode: OnlineMode) -> int:
         """Return after how many evaluations in a run a mode embedded online has earned kernels of its own."""
