@@ -80,7 +80,7 @@ class GuardNumbers:
         """Return the numbers of all guards of a catalogue."""
         if self._catalogue is None or self._catalogue[0] is not catalogue:
             rows = np.array([self._row(guard) for guard in catalogue.guards], np.float64)
-            self._catalogue = catalogue, rows.reshape(len(rows), -1)
+            self._catalogue = catalogue, rows if len(rows) else np.zeros((0, 0))
         return self._catalogue[1]
 
     def of(self, guards: Sequence[Guard]) -> NDArray[np.float64]:

@@ -60,3 +60,10 @@ def test_tables_that_grew_are_those_built_at_once(executable):
     assert int(grown.sizes[Sizes.N_MODES]) == len(executable.charts) >= MODES
     for name in grown._fields:
         assert np.array_equal(getattr(grown, name), getattr(built, name)), name
+
+
+@pytest.mark.parametrize("name", ["four_bar", "chain"])
+def test_a_model_without_guards_is_embedded_online(name):
+    run = fsm_dyn.simulate(fsm_dyn.compile(name), until=0.05, strategy="online")
+    assert not run.outcome.failed
+    assert not run.transitions
