@@ -513,7 +513,9 @@ def run_command(
     given = {key: value for key, value in options.items() if value is not None}
     parameters = assignments("--set", set_)
     if resume is not None:
-        changed = {name: given.pop(name) for name in CONTINUATION if name in given and _was_given(context, name)}
+        changed: dict[str, Any] = {
+            name: given.pop(name) for name in CONTINUATION if name in given and _was_given(context, name)
+        }
         _refuse_settings({"a model": model, "--set": set_, "--watch": watching or None}, given)
         _resume(resume, until, rest, changed, outputs, as_json)
     else:

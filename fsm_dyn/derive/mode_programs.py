@@ -135,7 +135,7 @@ class RunnableMode(Protocol):
         """Return the contact state codes."""
 
     @property
-    def guards(self) -> tuple[Guard, ...]:
+    def guards(self) -> Sequence[Guard]:
         """Return the guards of the mode."""
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.core.arrays import FloatArray, IntArray
+from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.page.scene_drawing import RowEvaluator
 from fsm_dyn.run.pin_peaks import words_of
@@ -127,7 +127,7 @@ def live_forces(sample: Samples, names: Sequence[str], flat: FloatArray | None) 
     pins = sample.pins
     numbers = [list(pins).index(name) for name in names]
     place, force = pins.table["place"][0, numbers], pins.table["wrench"][0, numbers, :3]
-    shared = pins.undetermined[:1, numbers].any(axis=(0, 2))
+    shared: BoolArray = np.asarray(pins.undetermined[0, numbers].any(axis=1))
     seen = [vectors if flat is None else vectors @ flat.T for vectors in (place, force)]
     return np.hstack([*seen, np.linalg.norm(force, axis=1)[:, None], shared[:, None]]).ravel()
 

@@ -188,11 +188,12 @@ def ball_terms(t, x, c, out):  # type: ignore[no-untyped-def]
     out[8] = 0.0  # static
     out[9] = 0.0  # kinetic
     out[10] = c[2]  # restitution
-    out[11] = 1.0  # closes_if
-    out[12] = 0.0  # elastic
-    out[13] = 0.5 * c[1] * x[1] ** 2
-    out[14] = c[0] * c[1] * x[0]
-    out[15] = out[16] = 0.0  # reach and its rate
+    out[11] = 0.0  # tangential_restitution
+    out[12] = 1.0  # closes_if
+    out[13] = 0.0  # elastic
+    out[14] = 0.5 * c[1] * x[1] ** 2
+    out[15] = c[0] * c[1] * x[0]
+    out[16] = out[17] = 0.0  # reach and its rate
 
 
 def ball(tolerances: Tolerances | None = None) -> Tables:
@@ -287,7 +288,7 @@ def _corner_kernels(held0: bool, held1: bool) -> tuple[Any, Any, list[tuple[int,
 
 @kernel
 def corner_terms(t, x, c, out):  # type: ignore[no-untyped-def]
-    for i in range(38):
+    for i in range(40):
         out[i] = 0.0
     for k in range(2):
         out[k] = x[2 + k]  # q_dot
@@ -297,9 +298,9 @@ def corner_terms(t, x, c, out):  # type: ignore[no-untyped-def]
         out[12 + 3 * k] = 1.0  # A
         out[20 + k] = x[k]  # residual
         out[26 + k] = c[2]  # restitution
-        out[28 + k] = 1.0  # closes_if
-    out[32] = 0.5 * (x[2] ** 2 + x[3] ** 2)
-    out[33] = c[0] * x[0] + c[1] * x[1]
+        out[30 + k] = 1.0  # closes_if
+    out[34] = 0.5 * (x[2] ** 2 + x[3] ** 2)
+    out[35] = c[0] * x[0] + c[1] * x[1]
 
 
 def corner(held: list[tuple[bool, bool]] | None = None) -> Tables:
