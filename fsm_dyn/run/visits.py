@@ -115,7 +115,7 @@ def _bare(always: Sequence[str], sets: Sequence[Sequence[str]], nothing: str) ->
 
 
 def _name(own: Sequence[str], others: Sequence[Sequence[str]], dwell: Mapping[str, float]) -> str:
-    """Return the fewest facts that distinguish a set from the others, the rarest first, joined in the order of the set."""
+    """Return the fewest facts that distinguish a set from others, rarest first, joined in the order of the set."""
     left = list(others)
     chosen: list[str] = []
     pool = sorted(own, key=lambda fact: (dwell[fact], own.index(fact)))
