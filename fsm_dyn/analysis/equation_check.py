@@ -123,7 +123,7 @@ _MOST_SIGNS: Final = 150  # of one equation that are tried the other way round
 def _written(right: Any) -> str:
     """Return a right side as text: the language has no cotangent, secant and cosecant, which SymPy may introduce."""
     if not isinstance(right, str) and hasattr(right, "replace"):
-        from fsm_dyn.derive.printing import without_reciprocals  # SymPy is loaded by whoever gives its expressions
+        from fsm_dyn.derive.printing import without_reciprocals  # for expressions of SymPy, loaded already
 
         right = without_reciprocals(right)
     return str(right)

@@ -513,9 +513,7 @@ def run_command(
     given = {key: value for key, value in options.items() if value is not None}
     parameters = assignments("--set", set_)
     if resume is not None:
-        changed: dict[str, Any] = {
-            name: given.pop(name) for name in CONTINUATION if name in given and _was_given(context, name)
-        }
+        changed = _taken_for_continuation(given, context)
         _refuse_settings({"a model": model, "--set": set_, "--watch": watching or None}, given)
         _resume(resume, until, rest, changed, outputs, as_json)
     else:
@@ -568,6 +566,11 @@ def _run(
         return fsm_dyn.simulate(graph, progress=progress, **options)
 
     _carry_out(graph.name, simulated, lambda: graph, outputs, as_json)
+
+
+def _taken_for_continuation(given: dict[str, Any], context: typer.Context) -> dict[str, Any]:
+    """Take the settings of integration that a continued run may change out of the options."""
+    return {name: given.pop(name) for name in CONTINUATION if name in given and _was_given(context, name)}
 
 
 def _resume(

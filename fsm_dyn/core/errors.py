@@ -169,7 +169,7 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 
 
 def optional_library(name: str, extra: str = "analysis") -> ModuleType:
-    """Import a library of an extra or say how to get it.
+    """Import a library of an extra; without it the error names the extra.
 
     Parameters
     ----------

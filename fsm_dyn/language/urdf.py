@@ -43,7 +43,7 @@ class LinkPlace:
 
 @dataclass
 class RobotModel:
-    """The sections of the model, as lines, and what was left out."""
+    """The sections of the model, as lines, and the parts left out."""
 
     frames: list[str] = field(default_factory=list)
     points: list[str] = field(default_factory=list)

@@ -453,7 +453,7 @@ def _take_tables(loop: LoopState, tables: Tables) -> None:
 
 
 def _differ_in_modes_alone(before: Tables, after: Tables) -> bool:
-    """Whether tables need the memory of a run that those before needed, but for each mode."""
+    """Whether tables need the memory of a run that those before needed, except for each mode."""
     sizes = after.sizes.copy()
     sizes[Sizes.N_MODES] = before.sizes[Sizes.N_MODES]
     return bool((sizes == before.sizes).all()) and len(before.shape_centres) == len(after.shape_centres)

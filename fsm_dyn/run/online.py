@@ -121,7 +121,7 @@ class _Plan(NamedTuple):
     structure: Integers
     own: Integers  # words of the structure with addresses in the block
     common: Integers  # words of the structure of arrays shared by modes: addresses, lengths
-    at: dict[str, int]  # where arrays stand in the structure
+    at: dict[str, int]  # offsets of arrays in the structure
     chart: Integers  # beginning of the chart
 
 

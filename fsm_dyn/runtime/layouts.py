@@ -251,8 +251,8 @@ class Online(NamedTuple):
     floats: Floats
     integers: Integers
     top: Integers
-    # Empty where `chart`, the lists and the workspace are this mode's alone.  (1,): of the modes that share them the
-    # one whose chart stands there (its address; 0: none).
+    # Empty if `chart`, the lists and the workspace are this mode's alone.  (1,): of the modes that share them, the one
+    # with its chart there (its address; 0: none).
     owner: Integers
     # What the mode has chosen, while another one owns the arrays: the choices of the chart from FSM_ONLINE_CHOSEN on,
     # rows active, speeds.

@@ -401,7 +401,7 @@ static double probe_time(const struct fsm_online_mode *o, const double *out)
     return FSM_PROBE / (1.0 / o->limits->time_scale + fastest);
 }
 
-/* -- Modes that share their arrays: one chart stands in them, the others are kept as what was chosen. */
+/* -- Modes that share their arrays: they contain one chart, of the others the choices are kept. */
 
 /* Return the choices of the chart of a mode from FSM_ONLINE_CHOSEN on; rows and speeds are behind them. */
 FSM_LOCAL const int64_t *fsm_online_choices(const struct fsm_online_mode *o)

@@ -153,8 +153,8 @@ struct fsm_online_mode {
     // written.
     fsm_vector room;
     struct fsm_arena arena;
-    // Empty where `chart`, the lists and the workspace are this mode's alone.  (1,): of the modes that share them the one
-    // whose chart stands there (its address; 0: none).
+    // Empty if `chart`, the lists and the workspace are this mode's alone.  (1,): of the modes that share them, the one
+    // with its chart there (its address; 0: none).
     fsm_indices owner;
     // What the mode has chosen, while another one owns the arrays: the choices of the chart from FSM_ONLINE_CHOSEN on,
     // rows active, speeds.

@@ -1,4 +1,4 @@
-"""Modes first met in a run: what each costs, counted, however many were met before."""
+"""Modes first reached in a run: the cost of each, counted, however many were reached before."""
 
 import sys
 
@@ -41,7 +41,7 @@ def _calls(work):
     return calls
 
 
-def test_a_mode_met_costs_the_same_calls_and_memory_however_many_were_met(executable):
+def test_a_new_mode_costs_the_same_calls_and_memory_however_many_there_are(executable):
     modes = _different(executable, MODES)
     calls = [_calls(lambda states=states: executable.mode_index(states)) for states in modes]
     assert max(calls[-8:]) <= 1.1 * np.median(calls[4:12])
