@@ -5,8 +5,8 @@ import itertools
 
 import fmpy
 import numpy as np
-from fmpy.fmi2 import FMU2Model, defaultCallbacks, fmi2CallbackFunctions, fmi2CallbackLoggerTYPE
-from fmpy.fmi3 import FMU3Model
+from fmpy.fmi2 import FMU2Model, FMU2Slave, defaultCallbacks, fmi2CallbackFunctions, fmi2CallbackLoggerTYPE
+from fmpy.fmi3 import FMU3Model, FMU3Slave
 from scipy.integrate import DOP853
 
 RTOL, ATOL = 1e-12, 1e-14
@@ -46,6 +46,23 @@ def instance(path, folder):
     else:
         named_as_in_3(it)
     return it, {v.name: v.valueReference for v in description.modelVariables}, description
+
+
+def co_simulation(path, folder):
+    """Return a unit for co-simulation that is not initialised, with the names of FMI 2.0, and its variables by name."""
+    description = fmpy.read_model_description(str(path))
+    is_3 = description.fmiVersion.startswith("3")
+    it = (FMU3Slave if is_3 else FMU2Slave)(
+        guid=description.guid, unzipDirectory=fmpy.extract(str(path), unzipdir=str(folder)),
+        modelIdentifier=description.coSimulation.modelIdentifier, instanceName="one",
+    )  # fmt: skip
+    if is_3:
+        it.instantiate()
+        it.getReal, it.setReal = it.getFloat64, it.setFloat64
+    else:
+        it.instantiate(callbacks=QUIET)
+        it.setupExperiment(startTime=0.0)
+    return it, {v.name: v for v in description.modelVariables}
 
 
 class Importer:

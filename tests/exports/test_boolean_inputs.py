@@ -6,8 +6,6 @@ import fmpy
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
-from fmpy.fmi2 import FMU2Model, FMU2Slave
-from fmpy.fmi3 import FMU3Model, FMU3Slave
 from fmpy.validation import validate_fmu
 
 import fsm_dyn
@@ -17,7 +15,7 @@ from fsm_dyn.live.device_map import add_couplers
 from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import TickCounts
 from tests.exports.building import Machine, quick_units
-from tests.exports.importer import QUIET
+from tests.exports.importer import co_simulation, instance
 from tests.exports.test_html import bits, in_node
 
 STEPS = [(0.1, True), (0.25, False), (0.4003, True)]
@@ -167,31 +165,15 @@ def test_in_a_live_run(tmp_path, scheduled, last):
     assert bits(run.rows.x[-1]) == bits(stepper.loop.state.x)
 
 
-def slave(version, path, folder):
-    description = fmpy.read_model_description(str(path))
-    made = {
-        "guid": description.guid, "unzipDirectory": fmpy.extract(str(path), unzipdir=str(folder)),
-        "modelIdentifier": description.coSimulation.modelIdentifier, "instanceName": "one",
-    }  # fmt: skip
-    return made, {v.name: v for v in description.modelVariables}
-
-
 @pytest.mark.parametrize("version", [2, 3])
 def test_in_a_unit(graph, wanted, version, tmp_path, monkeypatch):
     quick_units(monkeypatch)
     path = fsm_dyn.export(graph, tmp_path / "pressed.fmu", f"fmu{version}")
     assert not validate_fmu(str(path))
-    made, known = slave(version, path, tmp_path / "unit")
+    it, known = co_simulation(path, tmp_path / "unit")
     press = known["press"]
     assert (press.type, press.variability, press.causality, press.start) == ("Boolean", "discrete", "input", "false")
     at, x = [press.valueReference], [known[name].valueReference for name in ("x", "x_dot")]
-    it = (FMU3Slave if version == 3 else FMU2Slave)(**made)
-    if version == 3:
-        it.instantiate()
-        it.getReal, it.setReal = it.getFloat64, it.setFloat64
-    else:
-        it.instantiate(callbacks=QUIET)
-        it.setupExperiment(startTime=0.0)
     it.enterInitializationMode()
     it.exitInitializationMode()
     with pytest.raises(FMICallException):
@@ -206,31 +188,24 @@ def test_in_a_unit(graph, wanted, version, tmp_path, monkeypatch):
     assert bits(it.getReal(x)) == bits(wanted)
     it.terminate()
     it.freeInstance()
-    exchange(version, made, known)
+    exchange(path, tmp_path / "exchanged")
 
 
-def exchange(version, made, known):
+def exchange(path, folder):
     """In model exchange it is set in event mode, where it is a trigger, and refused while time passes."""
-    it = (FMU3Model if version == 3 else FMU2Model)(**made)
-    update = "updateDiscreteStates" if version == 3 else "newDiscreteStates"
-    if version == 3:
-        it.instantiate()
-        it.getReal = it.getFloat64
-    else:
-        it.instantiate(callbacks=QUIET)
-        it.setupExperiment(startTime=0.0)
-    press, count = [known["press"].valueReference], [known["count_now"].valueReference]
+    it, references, _ = instance(path, folder)
+    press, count = [references["press"]], [references["count_now"]]
     it.enterInitializationMode()
     it.exitInitializationMode()
-    getattr(it, update)()
+    it.updateDiscreteStates()
     it.enterContinuousTimeMode()
     with pytest.raises(FMICallException):
         it.setBoolean(press, [True])
     it.enterEventMode()
-    assert it.getReal(count) == [0.0]
+    assert it.getFloat64(count) == [0.0]
     it.setBoolean(press, [True])
-    getattr(it, update)()
-    assert it.getReal(count) == [11.0]
+    it.updateDiscreteStates()
+    assert it.getFloat64(count) == [11.0]
     it.terminate()
     it.freeInstance()
 

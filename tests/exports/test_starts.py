@@ -6,14 +6,12 @@ import fmpy
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
-from fmpy.fmi2 import FMU2Slave
-from fmpy.fmi3 import FMU3Slave
 from fmpy.validation import validate_fmu
 
 import fsm_dyn
 from fsm_dyn.runtime.abi import Status
 from tests.exports.building import Machine, exported, quick_units
-from tests.exports.importer import QUIET
+from tests.exports.importer import co_simulation
 
 #: Values given at the start of shipped models; other coordinates and speeds follow.
 STARTS = {
@@ -88,29 +86,16 @@ def test_units_begin_where_an_importer_says(version, tmp_path, monkeypatch):
         )  # fmt: skip
         np.testing.assert_allclose([found[x][0] for x in layout.x], run.rows.x[0], rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose([found[x][-1] for x in layout.x], last, rtol=1e-6, atol=1e-7)
-        stepped(version, path, tmp_path / f"{name}_unit", values, last, layout.x)
+        stepped(path, tmp_path / f"{name}_unit", values, last, layout.x)
 
 
-def stepped(version, path, folder, values, last, names):
+def stepped(path, folder, values, last, names):
     """Compare a unit run by steps of fixed length, without event mode; it refuses another start then."""
-    description = fmpy.read_model_description(str(path))
-    variables = {v.name: v for v in description.modelVariables}
+    it, variables = co_simulation(path, folder)
     assert {variables[x].initial for x in names} == {"exact" if "y" in names else "approx"}
-    made = {
-        "guid": description.guid, "unzipDirectory": fmpy.extract(str(path), unzipdir=str(folder)),
-        "modelIdentifier": description.coSimulation.modelIdentifier, "instanceName": "one",
-    }  # fmt: skip
     references = [variables[x].valueReference for x in names]
     given = [variables[x].valueReference for x in values]
-    if version == 3:
-        it = FMU3Slave(**made)
-        it.instantiate()
-        put, get = it.setFloat64, it.getFloat64
-    else:
-        it = FMU2Slave(**made)
-        it.instantiate(callbacks=QUIET)
-        it.setupExperiment(startTime=0.0)
-        put, get = it.setReal, it.getReal
+    put, get = it.setReal, it.getReal
     put(given, list(values.values()))
     it.enterInitializationMode()
     np.testing.assert_allclose(get(given), list(values.values()), rtol=1e-12)

@@ -3,16 +3,13 @@
 import ctypes
 from pathlib import Path
 
-import fmpy
 import numpy as np
 import pytest
-from fmpy.fmi2 import FMU2Slave
-from fmpy.fmi3 import FMU3Slave
 
 import fsm_dyn
 from fsm_dyn.runtime.abi import Status
 from tests.exports.building import Machine, quick_units
-from tests.exports.importer import QUIET
+from tests.exports.importer import co_simulation
 
 PERIOD, END, GOAL = 2e-3, 0.5, 5.0  # s, s, N
 
@@ -89,18 +86,8 @@ def test_by_a_program_in_c(graph, wanted, tmp_path):
 def test_by_an_importer_of_units(graph, wanted, version, tmp_path, monkeypatch):
     quick_units(monkeypatch)
     path = fsm_dyn.export(graph, tmp_path / "press.fmu", f"fmu{version}", outputs="all")
-    description, servo = fmpy.read_model_description(str(path)), Servo()
-    known = {v.name: v.valueReference for v in description.modelVariables}
-    it = (FMU3Slave if version == 3 else FMU2Slave)(
-        guid=description.guid, unzipDirectory=fmpy.extract(str(path), unzipdir=str(tmp_path / "unit")),
-        modelIdentifier=description.coSimulation.modelIdentifier, instanceName="one",
-    )  # fmt: skip
-    if version == 3:
-        it.instantiate()
-        it.getReal, it.setReal = it.getFloat64, it.setFloat64
-    else:
-        it.instantiate(callbacks=QUIET)
-        it.setupExperiment(startTime=0.0)
+    it, variables = co_simulation(path, tmp_path / "unit")
+    known, servo = {name: v.valueReference for name, v in variables.items()}, Servo()
     it.enterInitializationMode()
     it.exitInitializationMode()
     found = []
