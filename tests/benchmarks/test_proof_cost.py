@@ -65,6 +65,7 @@ def cost(model, until=UNTIL, seconds=SECONDS, **options):
     return (best[0] / best[1] if same else np.nan), best[1] / len(runs[1].t)
 
 
+@pytest.mark.timeout(3600)
 def test_proofs_cost_little():
     """The median over the shipped models, and the worst."""
     ratios = {}
