@@ -149,6 +149,7 @@ def word_of_modes(name: str) -> str:
 
 
 #: Words of other tools for fixed vectors, and their names here.
+_BINDS = "a unit belongs to the number before it: 1/2 m is 1/(2 m), half a metre 0.5 m"
 _ANY = frozenset({"any", "all", "each", "every"})
 _WORLD = frozenset({"ground", "world", "inertial", "fixed", "base", "earth", "origin"})
 _FIXED = {"a frame": "the fixed frame is N", "a point": "the fixed origin is O"}
@@ -451,9 +452,7 @@ class QuantityAlgebra:
             unit = dimension_text(right.dimension if left.dimension == DIMENSIONLESS else left.dimension)
             raise ExpressionError(
                 f"units do not match: {_unit(left)} {word} {_unit(right)}",
-                remedy=f"give the number the unit {unit}; an angle has none"
-                if bare
-                else "a unit belongs to the number before it: 1/2 m is 1/(2 m), half a metre 0.5 m",
+                remedy=f"give the number the unit {unit}; an angle has none" if bare else _BINDS,
             )
         return right.dimension if left.zero else left.dimension
 
@@ -536,7 +535,7 @@ def expression_type(
             text.where,
             found=excerpt(text.text),
             allowed=error.allowed,
-            remedy=error.remedy or _misread(text, scope.known),
+            remedy=(_misread(text, scope.known) if error.remedy in ("", _BINDS) else "") or error.remedy,
         ) from None
     if quantity.kind != kind:
         raise ModelError(

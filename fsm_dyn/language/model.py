@@ -28,6 +28,7 @@ from fsm_dyn.language.keys import (
     UNIT,
     VALUE,
     Kind,
+    Schema,
     key,
     leaf,
     list_of,
@@ -191,6 +192,12 @@ class Body(NamedEntry):
     )
     first: ClassVar[tuple[str, ...]] = ("frame", "center", "mass", "inertia", "outline", "thickness", "density")
     digested: ClassVar[tuple[str, ...]] = ("name", "center", "mass", "frame", "inertia", "about")
+
+    @classmethod
+    def schema(cls) -> Schema:
+        """Return its JSON Schema: of a body with a centre and a mass, or of a plate."""
+        required = [[name for name, remedy in _OF_BODIES.items() if remedy], ["outline", *_OF_PLATES]]
+        return {**super().schema(), "oneOf": [{"required": names} for names in required]}
 
     outline: str | None = reference(
         "a shape",
