@@ -9,6 +9,7 @@ Everything passes through the compiled tick of a live run, without processes and
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ MASS = 0.1  # kg
 KICK = 0.02  # m/s
 PRESS = 2.0  # N, on the wall that holds one way only
 TICKS = 2400
-APPROACH = 100  # ticks, of the device to where the wall carries it
+STILL = 300  # ticks
 MOST = 30.0
 WINDOW = 300  # ticks; several swings
 FREE = {"force": 1e9, "slew": 1e12, "velocity": 1e3, "ramp": 0.0}  # nothing but the wall is to act
@@ -61,16 +62,18 @@ class Wall:
         controller = RunController(stepper, lambda event: None)
         rest = -self.press / stiffness
         handle = EmulatedHandle(mass, device, hand_stiffness=hand, target=rest)
-        controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))  # engages
-        for k in range(1, APPROACH + 1):  # a jump without a velocity would be taken for a device that fails
-            controller.tick(Sample(0.0, k, (rest * k / APPROACH,), (rest / APPROACH / T,)))
+        # still until jumps since the last swing are forgotten; a jump without a velocity is that of a device that fails
+        steps = math.ceil(-rest / (KICK * T))
+        path = [*STILL * [(0.0, 0.0)], *((rest * k / steps, rest / steps / T) for k in range(1, steps + 1))]
+        for k, (x, velocity) in enumerate(path):
+            controller.tick(Sample(0.0, k, (x,), (velocity,)))
         handle.position, handle.velocity = rest, KICK
         if hand:  # a swing at half the rate that begins in the middle would be seen there ever after
             handle.position, handle.velocity = rest + KICK * (mass / hand) ** 0.5, 0.0
         before, energies = rest, np.zeros(ticks)
         for i in range(ticks):
             x = handle.position
-            controller.tick(Sample(0.0, APPROACH + i + 1, (x,), ((x - before) / T,)))
+            controller.tick(Sample(0.0, len(path) + i, (x,), ((x - before) / T,)))
             before = x
             handle.force = float(stepper.tick_data.force[0]) - self.press
             energies[i] = 0.5 * mass * handle.velocity**2 + 0.5 * (stiffness + hand) * (x - rest) ** 2

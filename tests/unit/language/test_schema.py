@@ -29,12 +29,25 @@ TYPES: dict[str, Any] = {
 def accepts(schema: Any, value: Any) -> bool:
     """Judge by the few words of JSON Schema in use here; an unknown word fails the test."""
     known = {"type", "properties", "additionalProperties", "required", "items", "minItems", "maxItems", "uniqueItems"}
-    known |= {"anyOf", "$ref", "enum", "const", "pattern", "maxLength", "default", "description", "patternProperties"}
-    known |= {"minimum", "maximum", "examples"}
+    known |= {
+        "anyOf",
+        "oneOf",
+        "$ref",
+        "enum",
+        "const",
+        "pattern",
+        "maxLength",
+        "default",
+        "description",
+        "patternProperties",
+    }
+    known |= {"minimum", "maximum", "examples", "oneOf"}
     assert set(schema) <= known | {"$schema", "title", "$defs"}, schema
     if "$ref" in schema:
         return accepts(SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], value)
     if "anyOf" in schema and not any(accepts(option, value) for option in schema["anyOf"]):
+        return False
+    if "oneOf" in schema and sum(accepts(option, value) for option in schema["oneOf"]) != 1:
         return False
     if ("const" in schema and value != schema["const"]) or ("enum" in schema and value not in schema["enum"]):
         return False

@@ -1,5 +1,7 @@
 """The energy at the port observed in a live run, and its excess dissipated."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -68,8 +70,8 @@ def test_the_leak_of_a_wall_in_closed_form(wall):
     stepper.tick_data.numbers[TickNumbers.EXCESS_ENERGY] = 0.0
     controller = RunController(stepper, lambda event: None)
     places = np.concatenate([[0.0, 0.0], 1e-3 * np.random.default_rng(3).standard_normal(200)])
-    for i, x in enumerate(places):
-        controller.tick(Sample(0.0, i, (x,), (0.0,)))
+    for i, (before, x) in enumerate(itertools.pairwise([0.0, *places])):
+        controller.tick(Sample(0.0, i, (x,), ((x - before) / T,)))
     assert stepper.tick_data.balance[0] == pytest.approx(0.5 * K * np.sum(np.diff(places) ** 2), rel=1e-12)
     assert stepper.tick_data.numbers[TickNumbers.EXCESS_ENERGY] == stepper.tick_data.balance[0]
 
