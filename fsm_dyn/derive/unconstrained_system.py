@@ -169,7 +169,7 @@ Array = npt.NDArray[np.float64]
 Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
 
 FOLLOWS = (
-    1e-8  # in the mechanism's own units: from this slip speed on the direction of friction in space follows the slip
+    1e-9  # in the mechanism's own units: from this slip speed on the direction of friction in space follows the slip
 )
 
 
