@@ -14,7 +14,9 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.derive.guards import list_guards
 from fsm_dyn.language import models
 from fsm_dyn.language.loader import load
+from fsm_dyn.run.online import routine_address
 from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.runtime.abi import OnlineKernel
 
 STATES = 20
 MODES = 12  # of each model
@@ -125,11 +127,11 @@ def machine_of(graph):
     return OnlineExecutable(graph.automaton, (start.x, start.context))
 
 
-def call(address, t, x, c, length):
-    """Call a kernel by its address."""
+def call(chart, which, t, x, c, length):
+    """Evaluate a mode embedded online as the runtime does: by its address."""
     out = np.zeros(length)
-    prototype = ctypes.CFUNCTYPE(None, ctypes.c_double, *3 * [ctypes.c_void_p])
-    prototype(address)(t, x.ctypes.data, c.ctypes.data, out.ctypes.data)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_double, *3 * [ctypes.c_void_p])
+    prototype(routine_address())(chart.online, which, t, x.ctypes.data, c.ctypes.data, out.ctypes.data)
     return out
 
 
@@ -197,8 +199,8 @@ def test_kernels_give_what_the_mode_gives(graph, states):
         x, c = states(graph, mode, number)
         expected = chart.programs.full.evaluate(0.3, x[0], c[0])
         executable.reset_charts()
-        full = call(chart.full, 0.3, x[0], c[0], sum(value.size for value in expected.values()))
-        rate = call(chart.rhs, 0.3, x[0], c[0], len(x[0]))
+        full = call(chart, OnlineKernel.FULL, 0.3, x[0], c[0], sum(value.size for value in expected.values()))
+        rate = call(chart, OnlineKernel.RHS, 0.3, x[0], c[0], len(x[0]))
         np.testing.assert_array_equal(full, np.concatenate([value.ravel() for value in expected.values()]))
         np.testing.assert_array_equal(rate, expected["x_dot"])
 
