@@ -125,7 +125,7 @@ def test_a_run_made_again_holds_no_further_code(strategy):
     assert held(2) == held(4)
 
 
-@pytest.mark.parametrize("most", [1, 20_000])
+@pytest.mark.parametrize("most", [1, 3_000])
 @pytest.mark.parametrize("strategy", [{"strategy": "compiled"}, {"derive_after": 20}, {"strategy": "online"}])
 def test_modes_are_kept_up_to_a_bound_and_runs_do_not_show_it(monkeypatch, strategy, most):
     graph = fsm_dyn.compile("box_on_table")
