@@ -1,11 +1,13 @@
 """Enclosures of forces that are solved for hold what they enclose: random regions of runs, against states in them."""
 
 from ctypes import CFUNCTYPE, c_double, c_int64, c_void_p
+from functools import partial
 
 import numpy as np
 import pytest
 
-from fsm_dyn.runtime.abi import JET_NUMBERS, Counters, Sizes
+from fsm_dyn.run.online import routine_address
+from fsm_dyn.runtime.abi import JET_NUMBERS, Counters, OnlineKernel, Sizes
 from tests.runtime import saved_states
 from tests.runtime.internals import internals
 
@@ -54,7 +56,8 @@ class Stop:
         self.forces = np.flatnonzero(self.codes < -1)
         self.words, self.numbers = tables.enclosure_code[tables.mode_enclosure[mode] :], tables.enclosure_numbers
         self.program = internals().enclosure_at(self.words, self.numbers)
-        self.kernel = CFUNCTYPE(None, c_double, c_void_p, c_void_p, c_void_p)(int(tables.mode_full[mode]))
+        call = CFUNCTYPE(c_int64, c_int64, c_int64, c_double, c_void_p, c_void_p, c_void_p)(routine_address())
+        self.kernel = partial(call, int(tables.mode_online[mode]), OnlineKernel.FULL)
         self.n_q, self.n_u = (int(tables.sizes[k]) for k in (Sizes.N_Q, Sizes.N_U))
         self.room = len(self.run.loop.work.proof) // JET_NUMBERS
         arguments = (c_int64 * self.program.moving).from_address(self.program.arguments)
