@@ -14,7 +14,7 @@ ROUNDS ?= 7
 RUNTIME_WORKERS ?= 2
 ORACLE_ARGS ?= --quick
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi language wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi language wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel everything clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -127,6 +127,11 @@ reliability: $(VENV)/.installed-test  ## write what the campaigns found to docs/
 
 wheel: $(VENV)/.installed-dev  ## build the wheel and try it without the checkout
 	bash .ci/try_wheel
+
+# Every installation builds the runtime, so one for all targets of the main job saves four builds.
+everything:  ## install the needs of demo, live, test, test-browser, lint and docs at once
+	@$(MAKE) --no-print-directory "EXTRA_test=[dev,docs,browser,live,test]" $(VENV)/.installed-test
+	@touch $(foreach target,run live browser docs dev,$(VENV)/.installed-$(target))
 
 clean:  ## remove everything that was built
 	rm -rf $(VENV) build dist out site .pytest_cache .mypy_cache .ruff_cache .hypothesis
