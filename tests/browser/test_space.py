@@ -67,9 +67,9 @@ def test_a_ball_in_three_dimensions(viewed, in_software):
 
     # looked at from elsewhere, by dragging and by keys
     before = page.evaluate("[...fsmDyn.last.space.subarray(0, 6)]")
-    page.mouse.move(60, 380)
+    page.mouse.move(60, 300)
     page.mouse.down()
-    page.mouse.move(160, 350, steps=4)
+    page.mouse.move(160, 270, steps=4)
     page.mouse.up()
     page.wait(f"Math.abs(fsmDyn.last.space[0] - {before[0]}) > 0.1")
     page.keyboard.press("PageUp")
