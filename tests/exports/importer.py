@@ -33,14 +33,20 @@ def named_as_in_3(it):
     it.setupExperiment(startTime=0.0)
 
 
-def instance(path, folder):
-    """Return an instance of a unit, and the value references of its variables."""
+def opened(path, folder, part, kinds):
+    """Return an instance of a unit by the class of its version, its description, and whether it is of FMI 3.0."""
     description = fmpy.read_model_description(str(path))
     is_3 = description.fmiVersion.startswith("3")
-    it = (FMU3Model if is_3 else FMU2Model)(
+    it = kinds[is_3](
         guid=description.guid, unzipDirectory=fmpy.extract(str(path), unzipdir=str(folder)),
-        modelIdentifier=description.modelExchange.modelIdentifier, instanceName="one",
+        modelIdentifier=getattr(description, part).modelIdentifier, instanceName="one",
     )  # fmt: skip
+    return it, description, is_3
+
+
+def instance(path, folder):
+    """Return a unit for model exchange, and the value references of its variables."""
+    it, description, is_3 = opened(path, folder, "modelExchange", (FMU2Model, FMU3Model))
     if is_3:
         it.instantiate()
     else:
@@ -50,12 +56,7 @@ def instance(path, folder):
 
 def co_simulation(path, folder):
     """Return a unit for co-simulation that is not initialised, with the names of FMI 2.0, and its variables by name."""
-    description = fmpy.read_model_description(str(path))
-    is_3 = description.fmiVersion.startswith("3")
-    it = (FMU3Slave if is_3 else FMU2Slave)(
-        guid=description.guid, unzipDirectory=fmpy.extract(str(path), unzipdir=str(folder)),
-        modelIdentifier=description.coSimulation.modelIdentifier, instanceName="one",
-    )  # fmt: skip
+    it, description, is_3 = opened(path, folder, "coSimulation", (FMU2Slave, FMU3Slave))
     if is_3:
         it.instantiate()
         it.getReal, it.setReal = it.getFloat64, it.setFloat64
