@@ -225,7 +225,7 @@ def _free_box(
     """Return the middle of a box of this half size clear of outlines, and the point of the body nearest to it, px.
 
     Candidates surround points of the body at growing distances. Of the outlines ``solid``, in drawing order, the
-    uppermost one under the box is the body's own, if there is any.
+    uppermost one at each corner of the box is the body's own, if there is any.
     """
     feet = own[:: max(len(own) // 48, 1)]
     angles = np.arange(16) * (np.pi / 8.0)
@@ -239,8 +239,10 @@ def _free_box(
             fits &= ((centres + half < low) | (centres - half > high)).any(axis=1)
         for number in np.flatnonzero(fits):
             corners = centres[number] + half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [0, 0]])
-            upper = next((owner for owner, path in reversed(solid) if path.contains_points(corners).any()), body)
-            if upper == body:
+            upper = [body] * len(corners)
+            for owner, path in solid:
+                upper = [owner if inside else u for u, inside in zip(upper, path.contains_points(corners), strict=True)]
+            if {*upper} == {body}:
                 return centres[number], near[number]
     return None
 

@@ -1,32 +1,18 @@
 """A run as visits with causes: sequences of shipped models, words, rebounds, and what can be answered from them."""
 
-import re
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
 import fsm_dyn
 from fsm_dyn.language import models
 from fsm_dyn.run.run_timeline import MOST_COLUMNS, Score, repeated
-from fsm_dyn.run.visits import LONGEST
-from fsm_dyn.run.words import OPEN, mode_words
+from fsm_dyn.run.words import mode_words
 
 NAMED = (
     "piano_action", "latch_door", "tray", "twelve_contacts", "piano_action_simple", "seat_belt_reel", "gripper",
     "escapement_deadbeat", "escapement_anchor", "geneva_drive", "cart_on_ramp", "newtons_cradle", "box_on_table",
     "latch", "push_button",
 )  # fmt: skip
-PLAIN = (
-    "ball_in_corner",
-    "rolling_disk",
-    "ratchet",
-    "toggle_switch",
-    "rimless_wheel",
-    "stick_slip_belt",
-    "bouncing_ball",
-)
-FORMULAS = re.compile(r"gap zero|normal force zero|end of its face|_face\d|·[a-z]")
 
 
 @pytest.fixture(scope="module")
@@ -41,58 +27,12 @@ def runs():
     return run
 
 
-def test_a_piano_stroke_in_the_words_of_technicians(runs):
-    names = [visit.name for visit in runs("piano_action").visits]
-    assert names == ["rest", "acceleration", "let-off", "free flight", "strike", "fall", "check", "repetition",
-                     "settling", "rest"]  # fmt: skip
-
-
 def test_a_latch_in_the_words_of_locksmiths(runs):
-    visits = runs("latch_door").visits
-    assert [visit.name for visit in visits] == [
-        "closing", "ride over", "snap in", "shut", "settle", "held", "unlatch", "opening", "open",
-    ]  # fmt: skip
-    causes = {visit.name: visit.cause for visit in visits}
+    causes = {visit.name: visit.cause for visit in runs("latch_door").visits}
     assert causes["ride over"] == "ramp strikes striker"
     assert causes["shut"] == "bolt bounces 4× on its stop, rests"
     assert causes["settle"] == "push 15 → 0 N"
     assert causes["opening"] == "position of the door falls below 32 mm"
-
-
-@pytest.mark.parametrize("name", NAMED + PLAIN)
-def test_visits_tile_the_run_and_speak(runs, name):
-    run = runs(name)
-    visits, everything = run.visits, run.reading.all_visits
-    assert (visits[0].begin, visits[-1].end) == (run.t[0], run.t[-1])
-    assert all(one.end == other.begin and one.name != other.name for one, other in pairwise(visits))
-    assert sum(visit.merged for visit in visits) == len(everything)
-    for visit in visits:
-        own = [item for item in everything if visit.begin <= item.begin and item.end <= visit.end]
-        assert (own[0].begin, own[-1].end, len(own)) == (visit.begin, visit.end, visit.merged)
-        assert visit.cause
-        assert not FORMULAS.search(visit.cause)
-        assert not FORMULAS.search(visit.name)
-        assert len(visit.name) <= (16 if visits.are_phases else LONGEST)
-    assert visits.are_phases == (name in NAMED)
-    mode_names = run.reading.names
-    assert max(map(len, mode_names.values())) <= LONGEST
-    touching = {}  # what touches, by short name: modes that differ have different names
-    states = run.reading.states
-    for number, short in mode_names.items():
-        touching.setdefault(short, set()).add(tuple(states.states[entry][number] != OPEN for entry in states.names))
-    assert all(len(found) == 1 for found in touching.values())
-
-
-@pytest.mark.parametrize("name", NAMED + PLAIN)
-def test_happenings_have_the_energy_of_all_impacts(runs, name):
-    run = runs(name)
-    lost = [item.energy_lost for item in run.transitions if item.impulse]
-    told = [item.energy_lost for item in run.happenings]
-    assert sum(told) == pytest.approx(sum(lost), abs=1e-12 + 1e-12 * sum(map(abs, lost)))
-    assert len(told) <= len(run.transitions)
-    assert not any(FORMULAS.search(item.text) for item in run.happenings)
-    one_by_one = run.reading.sentences.happenings(everything=True)
-    assert [item.transitions for item in one_by_one] == [(k,) for k in range(len(run.transitions))]
 
 
 def test_rebounds_are_one_event(runs):
