@@ -31,13 +31,28 @@ def test_cord_of_an_escapement(side, drive):
     pins = run_of(model, 0.001).pins
     assert pins["cord"].info.parent == "W"
     np.testing.assert_allclose(pins["N_W"].torque[0, 2], drive, rtol=2e-6, atol=1e-12)
-    weight = run_of(shipped("escapement_anchor"), 0.001).pins["N_weight"]
+    weight = run_of(shipped("escapement_anchor", pins={}), 0.001).pins["N_weight"]
     np.testing.assert_allclose(pins["cord"].force[0], weight.force[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["escapement_anchor", "escapement_deadbeat"])
+def test_arbors_of_shipped_clocks_carry_the_weight(name):
+    """Newton for wheel and weight together: no motor turns the arbor, which carries both, less the falling one's share."""
+    graph = fsm_dyn.compile(name)
+    run = fsm_dyn.simulate(graph, 0.3)
+    free = np.array(run.modes) == "all_free"
+    assert free.sum() > 5
+    pins, g = run.pins, 9.81
+    falling = 0.02 * 0.01 * g / (2e-5 + 0.02 * 0.01**2)  # of the wheel, rad/s^2
+    np.testing.assert_allclose(pins["N_W"].torque[:, 2], 0.0, atol=1e-12)
+    np.testing.assert_allclose(pins["N_W"].force[free, 1], 0.07 * g - 0.02 * 0.01 * falling, rtol=1e-9)
+    np.testing.assert_allclose(pins["cord"].force[free, 1], 2e-5 / 0.01 * falling, rtol=1e-9)
 
 
 def test_roller_pin_of_the_stem():
     """The force at a point of two bodies depends on whose it is: the load there is on its owner."""
     model = shipped("cam_roller_follower")
+    model["bodies"]["wheel"]["center"] = "follower_origin"
     model["constraints"]["touching"]["position"] = "norm(pos(follower_origin, C)) - (R + b)"
     model["joints"]["mesh"]["rolling"]["along"] = "cross(N.z, pos(follower_origin, C))/(R + b)"
     of_stem = run_of(model, 0.001).pins["pin"]
