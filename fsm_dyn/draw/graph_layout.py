@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from fsm_dyn.draw.svg import element, escaped, picture, text, width_of
 # -- Diagram of a mode graph: boxes with lines of text, arrows with labels -----------------------------------
 
 _LONGEST_LABEL = 38
+_BEFORE: Final = 6  # characters that are kept before the first difference of names
 LABELS = 6  # lines of text at an arrow
 
 
@@ -103,6 +106,47 @@ def abridged(label: str, length: int) -> str:
         return elided(flat, length)
     last = min(len(flat) - flat.rindex(", "), (length - 1) // 2)
     return f"{flat[: length - 1 - last]}…{flat[len(flat) - last :]}"
+
+
+def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
+    """Return names cut to a length; those that would read the same begin at their difference, or end with a number.
+
+    Parameters
+    ----------
+    names : sequence of str
+    longest : int
+        Characters of a label.
+
+    Returns
+    -------
+    dict of str to str
+        Labels by name.
+    """
+    labels = {name: abridged(name, longest) for name in names}
+    for label in dict.fromkeys(labels.values()):
+        same = [name for name, own in labels.items() if own == label]
+        if len(same) > 1:
+            taken = {own for name, own in labels.items() if name not in same}
+            labels |= _apart(same, longest, taken)
+    return labels
+
+
+def _apart(names: Sequence[str], longest: int, taken: Set[str]) -> dict[str, str]:
+    """Return labels of names that would read the same, none of them among those taken."""
+    prefix = os.path.commonprefix(names)
+    word = prefix.rfind(" ") + 1
+    for begin in (word, len(prefix) - _BEFORE) if len(prefix) - word <= 2 * _BEFORE else (len(prefix) - _BEFORE,):
+        cut = {name: abridged(f"…{name[max(begin, 0) :]}", longest) for name in names}
+        if len({*cut.values()}) == len(names) and taken.isdisjoint(cut.values()):
+            return cut
+    numbered, number = {}, 0
+    for name in names:
+        while name not in numbered:
+            number += 1
+            mark = f" ·{number}"
+            if (label := f"{abridged(name, max(longest - len(mark), 1))}{mark}") not in taken:
+                numbered[name] = label
+    return numbered
 
 
 # -- Edge routing of a layered layout ------------------------------------------------------------------------
@@ -557,14 +601,21 @@ def _nearest(diagram: Diagram, most: int) -> Diagram:
     kept = set([*reached, *(key for key in following if key not in reached)][:most])
     return replace(
         diagram,
-        boxes=tuple(_bounded(box) for box in diagram.boxes if box.key in kept),
+        boxes=_bounded([box for box in diagram.boxes if box.key in kept]),
         arrows=tuple(arrow for arrow in diagram.arrows if arrow.source in kept and arrow.target in kept),
     )
 
 
-def _bounded(box: Box) -> Box:
-    lines = at_most([shortened(line, _LONGEST_LABEL) for line in box.lines], _LINES)
-    return replace(box, title=abridged(box.title, _LONGEST_LABEL), lines=lines)
+def _bounded(boxes: Sequence[Box]) -> tuple[Box, ...]:
+    titles = distinct_labels([box.title for box in boxes], _LONGEST_LABEL)
+    return tuple(
+        replace(
+            box,
+            title=titles[box.title],
+            lines=at_most([shortened(line, _LONGEST_LABEL) for line in box.lines], _LINES),
+        )
+        for box in boxes
+    )
 
 
 def _box_size(box: Box) -> Size:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.graph_layout import abridged, shortened
+from fsm_dyn.draw.graph_layout import distinct_labels
 from fsm_dyn.draw.svg import SOFT, TEXT, PhaseFill, element, escaped, picture, text, width_of
 
 # -- Timeline of a run ---------------------------------------------------------------------------------------
@@ -168,9 +168,10 @@ def _legend(timeline: Timeline) -> str:
     """Name the modes, the longest first."""
     spent = dict.fromkeys([mode for _, _, mode in timeline.bands], 0.0) | timeline.dwell_times
     names = sorted(spent, key=lambda mode: -spent[mode])
+    labels = distinct_labels(names[:_MOST_NAMED], _LONGEST + 6)
     parts, x = [], _LEFT
     for i, mode in enumerate(names):
-        words = abridged(mode, _LONGEST + 6)
+        words = labels.get(mode, "")
         width = 26.0 + width_of(words, _SMALL)
         if i == _MOST_NAMED or x + width > _WIDTH - 60.0:
             parts.append(text(f"and {len(names) - i} more", x, 16.0, _SMALL, "start", fill=palette.SOFT))
@@ -196,13 +197,14 @@ def _drawn(strip: Strip, x: Floats, top: float) -> list[str]:
         parts.append(element("path", d=f"M{_LEFT:.0f} {y:.1f}H{_WIDTH - _RIGHT:.0f}", stroke="#FFFFFF", stroke_width=1))
         parts.append(text(f"{value:.4g}", _LEFT - 5.0, y, _SMALL, "end", fill=palette.SOFT))
     parts.append(text(strip.unit or "–", 6.0, top + 7.0, _SMALL, "start"))
+    labels = distinct_labels(strip.names[:_MOST_LINES], _LONGEST)
     for i, (name, column) in enumerate(zip(strip.names, values, strict=False)):
         colour = palette.LINES[i % len(palette.LINES)]
         d = _path(x, bottom - (column - low + room) * scale)
         parts.append(element("path", d=d, fill="none", stroke=colour, stroke_width=1.4, stroke_linejoin="round"))
         y = top + 8.0 + 14.0 * i
         parts.append(element("path", d=f"M{_WIDTH - _RIGHT + 8:.0f} {y:.1f}h14", stroke=colour, stroke_width=2))
-        parts.append(text(shortened(name, _LONGEST), _WIDTH - _RIGHT + 27.0, y, _SMALL, "start"))
+        parts.append(text(labels[name], _WIDTH - _RIGHT + 27.0, y, _SMALL, "start"))
     more = len(strip.names) - _MOST_LINES
     if more > 0:
         y = top + 8.0 + 14.0 * _MOST_LINES

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.graph_layout import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene
 from fsm_dyn.plot.scene_projection import (
@@ -419,8 +418,9 @@ def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, s
         names = ", ".join(dict.fromkeys(view.visits))
         yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(names, room, _LEAST)
         return
+    names = style.fitted_apart(view.visits, room, _LEAST)
     for time, name in zip(view.times, view.visits, strict=True):
-        yield f"{time:.3g} s", style.fitted(name, room, _LEAST, abridged)
+        yield f"{time:.3g} s", names[name]
 
 
 def _fitting(text: str, room: float) -> float:

@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, ScalarFormatter
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import whole_file
-from fsm_dyn.draw.graph_layout import abridged, shortened
+from fsm_dyn.draw.graph_layout import abridged, distinct_labels, shortened
 from fsm_dyn.draw.svg import FAINT, FONT, INK
 
 # -- Style of all figures, and saving ------------------------------------------------------------------------
@@ -126,6 +125,18 @@ def fitted(text: str, room: float, size: float = 8.0, cut: Callable[[str, int], 
     return cut(text, fits)
 
 
+def fitted_apart(names: Sequence[str], room: float, size: float = 8.0) -> dict[str, str]:
+    """Return names cut to a width, inches, at a font size, points, and still different from each other."""
+    widest = min((len(fitted(name, room, size, abridged)) for name in names), default=1)
+    longest = max(widest, max(map(len, names), default=1))
+    while longest > widest:
+        labels = distinct_labels(names, longest)
+        if max(text_width(label, size) for label in labels.values()) <= 72.0 * room:
+            return labels
+        longest -= 1
+    return distinct_labels(names, max(longest, 1))
+
+
 def labelled(name: str, unit: str) -> str:
     """Return the label of an axis."""
     return f"{name}, {unit}" if unit else name
@@ -166,7 +177,6 @@ def chip(colour: str) -> dict[str, Any]:
 # -- Legend of mode colours, in one line of a figure ---------------------------------------------------------
 
 _LONGEST = (60, 44, 32)  # characters of a name: as many as leave room for all modes, else the last
-_BEFORE = 6  # characters that are kept before the first difference of names
 _SIZE = 8.5  # points
 _HANDLE, _GAP = 1.8, 1.2  # the coloured patch with its distance, and the distance of entries, in letters' heights
 _POINTS_PER_INCH = 72.0
@@ -209,30 +219,6 @@ def mode_legend(
         borderaxespad=0.0,
         borderpad=0.0,
     )
-
-
-def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
-    """Return names cut to a length; those that would read the same begin at their difference.
-
-    Parameters
-    ----------
-    names : sequence of str
-    longest : int
-        Characters of a label.
-
-    Returns
-    -------
-    dict of str to str
-        Labels by name.
-    """
-    labels = {name: abridged(name, longest) for name in names}
-    for label in {label for label in labels.values() if list(labels.values()).count(label) > 1}:
-        same = [name for name, own in labels.items() if own == label]
-        differs = next(k for k, letters in enumerate(zip_longest(*same)) if len({*letters}) > 1)
-        begin = max(differs - _BEFORE, 0)
-        cut = {name: abridged(f"…{name[begin:]}", longest) for name in same}
-        labels |= cut if len({*cut.values()}) == len(same) else {name: name for name in same}
-    return labels
 
 
 def _fitting(weights: Mapping[str, float], longest: int, room: float) -> set[str]:

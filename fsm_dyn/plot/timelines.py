@@ -14,7 +14,6 @@ from matplotlib.path import Path
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.graph_layout import abridged
 from fsm_dyn.draw.run_diagrams import Floats, Strip, Timeline, VisitBox, VisitEdge, dwell
 from fsm_dyn.draw.svg import SOFT, TEXT
 from fsm_dyn.plot import style
@@ -263,8 +262,10 @@ def _list_transitions(
 ) -> None:
     line = _LINE / picture.get_figheight()
     times = np.array([item.time for _, item in listed])
-    ways = zip(timeline.names_at(times, after=False), timeline.names_at(times), strict=True)
-    changes = [" → ".join(style.fitted(name, _NAMED, cut=abridged) for name in dict.fromkeys(way)) for way in ways]
+    both = zip(timeline.names_at(times, after=False), timeline.names_at(times), strict=True)
+    ways = [tuple(dict.fromkeys(way)) for way in both]
+    named = style.fitted_apart([name for way in ways for name in way], _NAMED)
+    changes = [" → ".join(named[name] for name in way) for way in ways]
     across = 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH)
     if max(style.text_width(item.cause, 8.0) for _, item in listed) <= 72.0 * (0.98 - _STATES_LEFT - _CAUSES) * _WIDTH:
         across = max(_CAUSES, across)
@@ -354,7 +355,7 @@ def _draw_bars(axes: Axes, timeline: Timeline, room: float) -> None:
             fontsize=8.5,
             color=palette.SOFT,
         )
-    axes.set_yticks(range(len(spans)), [style.fitted(name, room, 9.0, abridged) for name in spans])
+    axes.set_yticks(range(len(spans)), style.fitted_apart([*spans], room, 9.0).values())
     axes.set_ylim(len(spans) - 0.5, -0.5)
     axes.set_xlim(timeline.begin, timeline.end)
     axes.tick_params(axis="y", length=0)

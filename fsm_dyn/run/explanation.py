@@ -414,25 +414,39 @@ def _text(found: Explanation) -> str:
             lines.append("no multipliers of these contacts satisfy all contact laws")
     for name, forces in found.constraints.items():
         lines.append(f"force of {name}: " + " / ".join(f"{force:.6g}" for force in forces))
-    if found.guards:
-        rows = [
-            (
-                guard.event,
-                guard.guard,
-                _shown(guard.value, 1.0),
-                "0" if abs(guard.slope) <= ROUNDING else f"{guard.slope:+.6g}",
-                "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
-            )
-            for guard in found.guards[: len(found.guards) if len(found.guards) <= MANY else FEW]
-        ]
-        lines += ["", "guards, SI units:"]
-        lines.append(table(("event", "guard", "value", "slope", "time to zero"), rows))
-        if len(rows) < len(found.guards):
-            lines.append(f"and {len(found.guards) - len(rows)} more, later or never by their slopes")
+    lines += _guard_lines(found.guards)
     if found.next_transition is not None:
         item = found.next_transition
         lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
     return "\n".join(lines)
+
+
+def _guard_lines(guards: Sequence[GuardReport]) -> Iterator[str]:
+    """Yield the table of guards."""
+    known = _once(guards)
+    if not known:
+        return
+    rows = [
+        (
+            ", ".join(events),
+            guard.guard,
+            _shown(guard.value, 1.0),
+            "0" if abs(guard.slope) <= ROUNDING else f"{guard.slope:+.6g}",
+            "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
+        )
+        for events, guard in known[: None if len(known) <= MANY else FEW]
+    ]
+    yield from ("", "guards, SI units:", table(("event", "guard", "value", "slope", "time to zero"), rows))
+    if len(rows) < len(known):
+        yield f"and {len(known) - len(rows)} more, later or never by their slopes"
+
+
+def _once(guards: Sequence[GuardReport]) -> list[tuple[list[str], GuardReport]]:
+    """Return every guard once, with the events of the contacts that share it, in their order."""
+    found: dict[tuple[str, float, float], tuple[list[str], GuardReport]] = {}
+    for guard in guards:
+        found.setdefault((guard.guard, guard.value, guard.slope), ([], guard))[0].append(guard.event)
+    return list(found.values())
 
 
 def _nearest(contacts: Sequence[ContactReport]) -> list[ContactReport]:

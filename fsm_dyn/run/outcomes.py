@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.runtime.abi import LOG_WIDTH, STATUS_TEXTS, ChosenBy, Status, Violation
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.runtime.abi import LOG_WIDTH, STATUS_TEXTS, Choice, ChosenBy, Status, Violation
 
 # -- Outcomes of a run: a code for the runtime, and name, sentence and remedy for the user -------------------
 #
@@ -131,12 +132,19 @@ class Candidate:
         """Whether the contact laws are satisfied."""
         return self.violation <= LAWS_KEPT
 
-    def describe(self, names: Sequence[str]) -> str:
+    def describe(self, contacts: Sequence[ContactInfo]) -> str:
         """Return the choices, and the contact law they violate if any, as text."""
-        tried = ", ".join(f"{names[contact]} {_CHOICES[code]}" for contact, code in self.choices)
+        tried = ", ".join(f"{contacts[k].name} {_choice(contacts[k], code)}" for k, code in self.choices)
         if self.is_consistent:
             return f"{tried}: consistent"
-        return f"{tried}: {_BROKEN[self.law].format(names[self.contact])} (by {self.violation:.3g} of the scale)"
+        broken = _BROKEN[self.law].format(contacts[self.contact].name)
+        return f"{tried}: {broken} (by {self.violation:.3g} of the scale)"
+
+
+def _choice(contact: ContactInfo, code: int) -> str:
+    """Return a choice as text: the first two are states of the contact, in the words of its law."""
+    own = contact.states[code] if code <= Choice.HOLD else ""
+    return own or _CHOICES[code]
 
 
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:

@@ -416,10 +416,9 @@ def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
         return (_bound_left(automaton, raw),)
     if raw.outcome.code not in UNDECIDED:
         return ()
-    names = automaton.terms.layout.contacts
     candidates = read_candidates(raw.log, raw.tried)
     more = raw.tried - len(candidates)
-    return (*(item.describe(names) for item in candidates), *([f"and {more} more"] if more > 0 else []))
+    return (*(item.describe(automaton.contacts) for item in candidates), *([f"and {more} more"] if more > 0 else []))
 
 
 def _bound_left(automaton: Automaton, raw: RunArrays) -> str:

@@ -288,10 +288,9 @@ def guard_name(automaton: Automaton, event: Event, subject: int) -> str:
 
 def selection_log(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[str, ...]:
     """Return how the target of transition ``number`` was selected, then each candidate examined."""
-    contacts = [contact.name for contact in automaton.contacts]
     tried = int(found.candidates[number])
     candidates = read_candidates(found.log[number], tried)
-    lines = [CHOSEN[int(found.chosen_by[number])], *(candidate.describe(contacts) for candidate in candidates)]
+    lines = [CHOSEN[int(found.chosen_by[number])], *(candidate.describe(automaton.contacts) for candidate in candidates)]
     if tried > len(candidates):
         lines.append(f"and {tried - len(candidates)} more")
     return tuple(lines)

@@ -1,10 +1,13 @@
 """Names of modes have the room there is; what has none is counted."""
 
+import re
+
 import numpy as np
 import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
+from fsm_dyn.automaton.mode_graph import graph_svg
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.scene_projection import representative_times
@@ -54,7 +57,7 @@ def test_most_instants_of_a_strip_lie_where_most_moves():
 
 
 def test_names_that_are_cut_keep_what_differs():
-    from fsm_dyn.plot.style import distinct_labels
+    from fsm_dyn.draw.graph_layout import distinct_labels
 
     stem = "a very long name of a mode in which many contacts stick or slide and others roll, "
     end = "closed, and the end of it is long too"
@@ -65,6 +68,36 @@ def test_names_that_are_cut_keep_what_differs():
     assert "left" in labels[names[0]]
     assert "right" in labels[names[1]]
     assert labels["short"] == "short"
+
+
+def test_names_at_random_stay_apart_within_their_length():
+    from fsm_dyn.draw.graph_layout import distinct_labels
+
+    rng = np.random.default_rng(5)
+    parts = ["touch_face1", "corner 2 of ", "slot (copy 3) ", "stick", ", closed", "+", "; out "]
+    for _ in range(2000):
+        stem = "".join(rng.choice(parts, int(rng.integers(2, 20))))
+        names = {stem}
+        for _ in range(int(rng.integers(1, 8))):
+            letters = [*stem]
+            for _ in range(int(rng.integers(1, 4))):
+                letters[rng.integers(len(letters))] = str(rng.choice([*"123xyz "]))
+            names.add("".join(letters))
+        longest = int(rng.choice([24, 32, 44, 60]))
+        labels = distinct_labels(sorted(names), longest)
+        flat = {" ".join(name.split()) for name in names}
+        assert len({*labels.values()}) >= len(flat)
+        assert max(map(len, labels.values())) <= longest
+
+
+@pytest.mark.parametrize("name", ["latch_door", "gripper"])
+def test_boxes_of_a_graph_have_different_titles(name):
+    """Modes of many contacts, whose labels differ in the middle alone."""
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(name))
+    simulator.run(1.0, strategy="compiled")
+    titles = re.findall(r'font-weight="bold">([^<]*)<', graph_svg(simulator.extended_graph().automaton, ""))
+    assert len(titles) > 3
+    assert len({*titles}) == len(titles)
 
 
 def test_no_two_modes_share_a_colour():

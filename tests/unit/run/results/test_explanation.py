@@ -94,3 +94,16 @@ def test_candidates_of_many_contacts_are_read_up_to_five_of_them():
     assert [candidate.choices for candidate in found] == [((54, 1), (55, 0), (1022, 3)), ((0, 2),)]
     assert candidates_fit(np.array(rows), 1023)
     assert not candidates_fit(np.array(rows), 1022)
+
+
+def test_every_guard_has_one_line_and_candidates_have_the_states_of_their_contacts():
+    """Corners at rest share one limit of friction; rails and stops without friction never stick."""
+    box = fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 0.5).explain(0.12)
+    assert str(box).count("friction limit of c1 and c2 together") == 1
+    assert "c1 slides (−), c1 slides (+), c2 slides (−), c2 slides (+)" in str(box)
+    run = fsm_dyn.simulate(fsm_dyn.compile("piano_action_simple"), 0.12)
+    states = {contact.name: {*contact.states, "slide +", "slide -"} for contact in run.model.contacts}
+    examined = [line for item in run.transitions for line in item.selection[1:] if ": " in line]
+    choices = [choice.split(" ", 1) for line in examined for choice in line.split(":")[0].split(", ")]
+    assert {name for name, _ in choices} >= {"front_rail", "backcheck"}
+    assert all(state in states[name] for name, state in choices)
