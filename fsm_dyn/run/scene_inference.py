@@ -400,10 +400,11 @@ class _Inference:
     # -- Symbols ---------------------------------------------------------------------------------------------
 
     def _links(self) -> Iterable[Symbol]:
-        """Yield bars and links of bodies without an outline."""
+        """Yield bars and links of bodies without an outline, and bars to outlines apart from their body's pivots."""
         for number in self._every()[1:]:
             name = self._names[number]
             if name in self._outlined:
+                yield from self._struts(number)
                 continue
             offsets = self._own_points(number)
             if len(offsets) < 2:
@@ -413,6 +414,43 @@ class _Inference:
                 distances = np.linalg.norm(offsets[:, None] - offsets, axis=-1)
                 offsets = offsets[list(np.unravel_index(int(distances.argmax()), distances.shape))]
             yield Symbol(kind, name, name, tuple(self._anchor(number, offset) for offset in offsets))
+
+    def _struts(self, number: int) -> Iterable[Symbol]:
+        """Yield bars from the pivots of a body in a plane, or its centre, to outlines that nothing else joins."""
+        name = self._names[number]
+        shapes = [shape for shape in self._shapes if shape.owner == name and shape.role != "dot"]
+        if self._is_particle(number) or any(
+            s.role == "view" or not s.bounded or s.points.shape[1] != 2 for s in shapes
+        ):
+            return
+        hubs = self._own_pivots(number) or [np.zeros(3)]
+        for k in range(1, len(hubs)):
+            yield self._strut(number, hubs[k - 1], hubs[k])
+        outlines = [self._random.local(number, self._outline(shape, self._random)[:1])[0] for shape in shapes]
+        left, reached = list(range(len(shapes))), [point[None] for point in hubs]
+        while left:
+            gaps = [min(_apart(outlines[k], other) for other in reached) for k in left]
+            gap = min(gaps)
+            nearest = left.pop(gaps.index(gap))
+            outline = outlines[nearest]
+            if gap > self._unit:
+                hub = min(hubs, key=lambda point: float(np.linalg.norm(outline - point, axis=1).min()))
+                corner = outline[np.linalg.norm(outline - hub, axis=1).argmin()]
+                yield self._strut(number, hub, outline.mean(axis=0) if shapes[nearest].closed else corner)
+            reached.append(outline)
+
+    def _strut(self, number: int, start: FloatArray, end: FloatArray) -> Symbol:
+        name = self._names[number]
+        return Symbol("bar", name, name, (self._anchor(number, start), self._anchor(number, end)))
+
+    def _own_pivots(self, number: int) -> list[FloatArray]:
+        """Return the pivots of a body, in its frame from its centre, m, each once."""
+        found = [self._in_body(number, pair) for pair in self._pairs if number in (pair.a, pair.b)]
+        kept: list[FloatArray] = []
+        for point in (item[0] for item in found if item is not None):
+            if all(np.abs(point - other).max() > self._tolerance for other in kept):
+                kept.append(point)
+        return kept
 
     def _own_points(self, number: int) -> FloatArray:
         """Return the points of a body, in its frame from its centre, m, each once, shape (k, 3)."""
@@ -699,3 +737,18 @@ def _toothed(radius: float, module: float) -> FloatArray:
     angles = 2.0 * np.pi / count * (np.arange(count)[:, None] + share).ravel()
     radii = radius + module * np.tile(high, count)
     return np.asarray(radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1))
+
+
+def _apart(one: FloatArray, other: FloatArray) -> float:
+    """Return the distance of two lines through corners, m; zero if a corner lies within the box around the other."""
+    gap = np.inf
+    for points, line in ((one, other), (other, one)):
+        if ((points >= line.min(axis=0)) & (points <= line.max(axis=0)))[:, :2].all(axis=1).any():
+            return 0.0
+        sides = np.diff(line, axis=0)
+        from_start = points[:, None] - line[:-1]
+        lengths = np.maximum(np.einsum("ki,ki->k", sides, sides), 1e-300)
+        along = np.clip(np.einsum("nki,ki->nk", from_start, sides) / lengths, 0.0, 1.0)
+        to_sides = np.linalg.norm(from_start - along[..., None] * sides, axis=-1)
+        gap = min(gap, float(to_sides.min(initial=np.linalg.norm(points - line[0], axis=1).min())))
+    return gap

@@ -54,6 +54,34 @@ def test_pivots_are_found_where_no_point_is_named():
     np.testing.assert_allclose(view.anchors[:, moving.anchors[0]], expected, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        ("tip: {circle: {frame: B, center: end, radius: 2 mm}}", 1),  # a hammer's head, apart from its hinge
+        ("rod: {segment: {frame: B, from: H, points: [[0 mm, 0 mm], [50 mm, 0 mm]]}, side: B.y}", 0),
+        ("rod: {segment: {frame: B, from: H, points: [[-20 mm, 0 mm], [50 mm, 0 mm]]}, side: B.y}", 0),
+        ("wheel: {circle: {frame: B, center: H, radius: 60 mm}}\n"
+         "  peg: {circle: {frame: B, center: end, radius: 2 mm}}", 0),
+        ("peg: {circle: {frame: B, center: end, radius: 2 mm}, repeat: {count: 5, about: H}}", 5),  # spokes
+        ("bar: {polygon: {frame: B, from: H, points: [[-5 mm, -2 mm], [49 mm, -2 mm], [49 mm, 2 mm], [-5 mm, 2 mm]]}}\n"
+         "  tip: {circle: {frame: B, center: end, radius: 2 mm}}", 0),
+    ],
+)  # fmt: skip
+def test_outlines_apart_from_the_pivot_of_their_body_are_joined_to_it(shapes, expected):
+    _, view = _scene(
+        "fsm_dyn: 1\njoints: {hinge: {revolute: {child: B, at: H, axis: N.z}}}\n"
+        "points: {H: {from: O, at: 10 mm*N.x}, end: {from: H, at: 50 mm*B.x}, C: {from: H, at: 20 mm*B.x}}\n"
+        "bodies: {lever: {frame: B, center: C, mass: 8 g, inertia: {zz: 1e-6 kg*m^2}}}\n"
+        f"shapes:\n  {shapes}\ninitial: {{hinge_dot: 1 rad/s}}\n"
+    )
+    bars = [symbol for symbol in view.scene.symbols if symbol.kind == "bar" and symbol.owner == "lever"]
+    assert len(bars) == expected
+    hinge = np.array([-0.02, 0.0, 0.0])  # from the body's centre
+    for bar in bars:
+        lengths = [np.linalg.norm(view.scene.anchors[number].offset - hinge) for number in bar.anchors]
+        np.testing.assert_allclose(sorted(lengths), [0.0, 0.05], atol=1e-9)
+
+
 def test_gears_have_teeth_of_one_size():
     run = fsm_dyn.simulate(fsm_dyn.compile("planetary_gear"), until=0.01)
     values, counts = run.model.values, {}
