@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Final, TypeVar
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.body_forms import ConstraintForm
-from fsm_dyn.language.build_contacts import contact_entries, contacts_of, shapes_of
+from fsm_dyn.language.build_contacts import contact_entries, contacts_of, imposed_touching, shapes_of
 from fsm_dyn.language.build_loads import (
     frame_of,
     free_name,
@@ -339,7 +340,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         speeds=dict(form.speeds) or _default_speeds(form.coordinates, frames.values()),
         constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
         shapes=shapes,
-        contacts=_contacts(form, shapes),
+        contacts=_contacts(form, shapes, imposed),
         inputs=_scheduled(inputs, form.schedule, form.parameters),
         scenarios=_scenarios(form, inputs),
         loads=loads_of(form.loads, form.bodies),
@@ -453,15 +454,18 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
     return PositionConstraint(name=name, expression=form.position, where=where)
 
 
-def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Contact]:
+def _contacts(
+    form: MechanismForm, shapes: Mapping[str, Shape], imposed: Mapping[str, Imposition]
+) -> dict[str, Contact]:
     found: dict[str, Contact] = {}
-    for name, entry in contact_entries(form, shapes).items():
-        for contact in contacts_of(name, entry, shapes):
-            if contact.name in found:
-                raise ModelError(
-                    f"contact {str(contact.name)!r} exists twice", contact.where, remedy="rename one of them"
-                )
-            found[contact.name] = contact
+    groups: list[Sequence[Contact]] = [
+        *(contacts_of(name, entry, shapes) for name, entry in contact_entries(form, shapes).items()),
+        *(imposed_touching(form, entry, shapes) for entry in imposed.values() if entry.contact is not None),
+    ]
+    for contact in chain.from_iterable(groups):
+        if contact.name in found:
+            raise ModelError(f"contact {str(contact.name)!r} exists twice", contact.where, remedy="rename one of them")
+        found[contact.name] = contact
     return found
 
 

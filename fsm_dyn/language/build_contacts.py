@@ -16,6 +16,7 @@ from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, Featu
 from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import Text, is_name
+from fsm_dyn.language.impositions import GROUND, Imposition
 from fsm_dyn.language.keyed import HasKeys, exactly_one, only_with, with_mappings
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Body, Mechanism
@@ -594,6 +595,66 @@ def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[st
             raise ModelError(f"contact {str(twice)!r} exists twice", where_of(twice), remedy="rename one of them")
         entries.update(written)
     return entries
+
+
+def imposed_touching(form: MechanismForm, entry: Imposition, shapes: Mapping[str, Shape]) -> list[FeatureContact]:
+    """Return the contacts of two shapes that touch while a constraint is imposed.
+
+    Raises
+    ------
+    ModelError
+        They cannot touch, do not move relative to each other, or a contact of the model lists them.
+    """
+    pair = entry.contact or ("", "")
+    first, second = (feature_list(word, shapes) for word in pair)
+    listed = [name for name, other in contact_entries(form, shapes).items()
+              if other.pair is not None and frozenset(other.pair) == frozenset(pair)]  # fmt: skip
+    for reason, remedy in (
+        (f"contact {listed[0]!r} lists them", "impose two other shapes, or remove the contact") if listed else ("", ""),
+        ("they do not move relative to each other", "name shapes of two bodies")
+        if len({(shapes[word].frame, _anchor(form, shapes[word])) for word in pair}) == 1 else ("", ""),
+    ):  # fmt: skip
+        if reason:
+            raise ModelError(f"{entry.label}: {reason}", entry.key("contact"), found=", ".join(pair), remedy=remedy)
+    friction = entry.friction or Friction()
+    own = LocatedStr(f"{entry.name}_contact", entry.where)  # the entry's name is that of its input
+    return [
+        replace(
+            contact, static=friction.static, kinetic=friction.kinetic, infinite_friction=friction.infinite,
+            restitution=entry.restitution, closes_if=Text(f"{entry.name}_on", entry.where), imposed=str(entry.name),
+        )
+        for contact in touching(own, first, second, shapes)
+    ]  # fmt: skip
+
+
+def unlisted_pairs(mechanism: Mechanism) -> dict[tuple[str, str], int]:
+    """Return the pairs of shapes of different bodies that can touch and that no contact lists.
+
+    Returns
+    -------
+    dict
+        By pair the number of its pairs of features.
+    """
+    listed = {
+        frozenset(feature.shape for feature in contact.features)
+        for contact in mechanism.contacts.values() if isinstance(contact, FeatureContact)
+    }  # fmt: skip
+    found = {}
+    for a, b in combinations(mechanism.shapes, 2):
+        if frozenset((a, b)) in listed or carrier(mechanism, a) == carrier(mechanism, b):
+            continue
+        pairs = product(feature_list(a, mechanism.shapes), feature_list(b, mechanism.shapes))
+        if count := sum(can_touch(one, other, mechanism.shapes) for one, other in pairs):
+            found[a, b] = count
+    return found
+
+
+def carrier(mechanism: Mechanism, shape: str) -> str:
+    """Return the body that carries a shape, by its frame or its origin; the ground if none does."""
+    found, bodies = mechanism.shapes[shape], mechanism.bodies.values()
+    at_center = [body for body in bodies if body.center == found.origin and body.frame in (None, found.frame)]
+    in_frame = [body for body in bodies if body.frame not in (None, NEWTONIAN) and body.frame == found.frame]
+    return next((str(body.name) for body in (*at_center, *in_frame)), GROUND)
 
 
 def with_pairs_written_out(form: MechanismForm) -> MechanismForm:

@@ -429,8 +429,9 @@ class SectionMethods(WrittenModel):
     def impose(
             self, name: str, /, *, pin: Value = None, weld: Value = None, angle: Value = None,
             distance: Value = None, line: Value = None, along: Value = None, coordinate: Value = None,
-            at: Value = None, until: Value = None, holds_to: Value = None, within: Value = None,
-            draw_in: Value = None, **others: Value,
+            contact: Value = None, friction: Value = None, restitution: Value = None, at: Value = None,
+            until: Value = None, holds_to: Value = None, within: Value = None, draw_in: Value = None,
+            **others: Value,
     ) -> Self:
         """Add a constraint to impose.
 
@@ -454,6 +455,12 @@ class SectionMethods(WrittenModel):
             Axis of a frame, the direction of `line`.
         coordinate : Value, optional
             It stays at its value.
+        contact : Value, optional
+            Two shapes touch that pass through each other otherwise.
+        friction : Value, optional
+            Of a `contact`.
+        restitution : Value, optional
+            Of a `contact` (default 0).
         at : Value, optional
             From this time on.
         until : Value, optional
@@ -474,8 +481,8 @@ class SectionMethods(WrittenModel):
         """
         return self._add("imposed", name, None, given_keys({
             "pin": pin, "weld": weld, "angle": angle, "distance": distance, "line": line, "along": along,
-            "coordinate": coordinate, "at": at, "until": until, "holds_to": holds_to, "within": within,
-            "draw_in": draw_in,
+            "coordinate": coordinate, "contact": contact, "friction": friction, "restitution": restitution,
+            "at": at, "until": until, "holds_to": holds_to, "within": within, "draw_in": draw_in,
         } | others))
 
     def input(

@@ -263,7 +263,7 @@ class GapContact(SurfaceContact):
 class FeatureContact(SurfaceContact):
     """Two ``features`` of shapes, the source of gap and slip.
 
-    ``limited``: a face of them ends.
+    ``limited``: a face of them ends.  ``imposed`` names the constraint to impose that lets them touch.
     """
 
     digested: ClassVar[tuple[str, ...]] = (*SurfaceContact.digested, "features", "limited", "entry")
@@ -271,6 +271,7 @@ class FeatureContact(SurfaceContact):
     features: tuple[Feature, Feature]
     limited: bool = False
     entry: str = ""
+    imposed: str = ""
 
     @property
     def parameter(self) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Self, TypeVar
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
-from fsm_dyn.language.contacts import LawContact
+from fsm_dyn.language.contact_forms import FRICTION, Friction
+from fsm_dyn.language.contacts import FeatureContact, LawContact
 from fsm_dyn.language.dimensions import uses_units
 from fsm_dyn.language.elements import BOOLEAN, EulerFrame, ExpressionSchedule, Input, RotatedFrame, Schedule
 from fsm_dyn.language.expression_tree import MadeText, Text
@@ -16,19 +17,26 @@ from fsm_dyn.language.keyed import NamedEntry, exactly_one, only_with
 from fsm_dyn.language.keys import NAME, POSITIVE, TEXT, expression, key, leaf, list_of, reference
 from fsm_dyn.language.laws import LIMITED_LOCK
 from fsm_dyn.language.model import Body, DiscreteVariable, Mechanism, TransitionSpec
-from fsm_dyn.language.units import LENGTH, TIME
+from fsm_dyn.language.units import DIMENSIONLESS, LENGTH, TIME
 from fsm_dyn.language.yaml import LocatedStr, where_of
 from fsm_dyn.runtime.abi import Event
 
 # -- The section ``imposed`` ---------------------------------------------------------------------------------
 
 GROUND: Final = "ground"
-_COMPANIONS: Final = {"pin": ("within", "draw_in"), "line": ("along", "within", "draw_in")}
-KINDS: Final = ("pin", "weld", "angle", "distance", "line", "coordinate")
+_COMPANIONS: Final = {
+    "pin": ("holds_to", "within", "draw_in"), "line": ("holds_to", "along", "within", "draw_in"),
+    "contact": ("friction", "restitution"),
+}  # fmt: skip
+KINDS: Final = ("pin", "weld", "angle", "distance", "line", "coordinate")  # of rows that hold, by their numbers
+CONTACT: Final = "contact"
 
 _POINTS: Final = leaf(pair_of_names, list_of(NAME, 2, 2), "two points", example=["O", "P"])
 _PLACES: Final = leaf(
     pair_of_names, list_of(NAME, 2, 2), "a point, and a point, a body or `ground`", example=["P", GROUND]
+)
+_SHAPES: Final = leaf(
+    pair_of_names, list_of(NAME, 2, 2), "two shapes that no contact lists", example=["ball", "ground"]
 )
 _SEGMENTS: Final = leaf(pair_of_names, list_of(NAME, 2, 2), "two bodies, or a body and `ground`", example=["b", GROUND])
 
@@ -47,6 +55,13 @@ class Imposition(NamedEntry):
     line: tuple[str, str] | None = key(_POINTS, "the first point stays on a line through the second", None)
     along: str | None = key(TEXT, "axis of a frame, the direction of `line`", None, example="N.x")
     coordinate: str | None = reference("a coordinate", "it stays at its value", None)
+    contact: tuple[str, str] | None = key(
+        _SHAPES, "two shapes touch that pass through each other otherwise", None, later=True
+    )
+    friction: Friction | None = key(FRICTION, "of a `contact`", None, later=True)
+    restitution: Text | None = expression(
+        "of a `contact`", None, unit=DIMENSIONLESS, scope="logic", usual="0", example=0.3, later=True
+    )
     at: Text | None = expression("from this time on", None, unit=TIME)
     until: Text | None = expression("up to this time", None, unit=TIME, usual="the end")
     holds_to: Text | None = expression(
@@ -74,14 +89,14 @@ class Imposition(NamedEntry):
         ModelError
             It has none of them, or several; a key belongs to another one.
         """
-        kind = exactly_one(self, KINDS)
-        only_with(self, kind, ("at", "until", "holds_to", *_COMPANIONS.get(kind, ())))
+        kind = exactly_one(self, (*KINDS, CONTACT))
+        only_with(self, kind, ("at", "until", *_COMPANIONS.get(kind, ("holds_to",))))
         return self
 
     @property
     def kind(self) -> str:
         """The key of its kind."""
-        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+        return next(kind for kind in (*KINDS, CONTACT) if getattr(self, kind) is not None)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -109,6 +124,7 @@ class Imposition(NamedEntry):
             "angle": f"the angle between {first} and {other} is held",
             "distance": f"the distance from {first} to {other} is held",
             "line": f"{first} is held on a line through {other}", "coordinate": f"{first} is held",
+            "contact": f"{first} and {other} touch each other",
         }[self.kind]  # fmt: skip
 
 
@@ -223,9 +239,12 @@ class ImpositionWriter:
     def impose(self, entry: Imposition) -> None:
         """Add one entry of the section."""
         name, where = str(entry.name), entry.where
-        made = getattr(self, f"_{entry.kind}")(entry)
         on = f"{name}_on"
         self.remember(on, where, boolean=True)
+        if entry.kind == CONTACT:
+            self._let_touch(entry, on)
+            return
+        made = getattr(self, f"_{entry.kind}")(entry)
         for word in made.memory:
             self.remember(word, where)
         for suffix, text in (*made.rows.items(), *made.rates.items()):
@@ -249,6 +268,19 @@ class ImpositionWriter:
                     switches={f"{name}_{other}": "released" for other in others},
                     because=f"{name} gives way: its force has reached the limit",
                 )  # fmt: skip
+
+    def _let_touch(self, entry: Imposition, on: str) -> None:
+        """Let two shapes touch while ``on``, by which their contacts close; what is closed opens with the release."""
+        name, where = str(entry.name), entry.where
+        own = [str(contact.name) for contact in self.contacts.values()
+               if isinstance(contact, FeatureContact) and contact.imposed == name]  # fmt: skip
+        self.transition(
+            f"{name}_imposed", where, name, set={on: "true"}, because=f"{name} is imposed: {entry.sentence}"
+        )
+        self.transition(
+            f"{name}_released", where, f"where({name}, 1, 0) - 0.5", set={on: "false"}, crossing="falling",
+            switches=dict.fromkeys(own, "open"), because=f"{name} is released",
+        )  # fmt: skip
 
     def _pin(self, entry: Imposition) -> _Rows:
         first, second = self._place(entry, 0), entry.between[1]
@@ -480,7 +512,7 @@ def with_imposed(mechanism: Mechanism, entries: Mapping[str, Imposition]) -> Mec
 
 
 def imposed_contacts(mechanism: Mechanism) -> Iterator[str]:
-    """Yield the names of the locks of constraints to impose."""
+    """Yield the names of the locks and contacts of constraints to impose."""
     for name, contact in mechanism.contacts.items():
-        if isinstance(contact, LawContact) and contact.imposed:
+        if isinstance(contact, LawContact | FeatureContact) and contact.imposed:
             yield str(name)

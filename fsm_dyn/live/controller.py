@@ -15,7 +15,6 @@ from dataclasses import asdict, fields
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.language.hand_constraints import slot_name
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.hand_commands import HandCommands
@@ -188,11 +187,12 @@ class RunController:
 
     def _constrain(self, message: Mapping[str, Any]) -> None:
         number = self.hand.constrain(message)
-        self.expected.append(self.stepper.states_after(f"{slot_name(number)}_{message['kind']}"))
+        self.expected.append(self.stepper.states_after(self.hand.transition(number, message["kind"])))
         self._tell({"event": "constraint", "t": self.stepper.t, "number": number, "imposed": self.hand.imposed})
 
     def _release(self, message: Mapping[str, Any]) -> None:
-        self.expected.extend(self.stepper.states_after(f"{slot_name(k)}_released") for k in self.hand.release(message))
+        held = self.hand.release(message)
+        self.expected.extend(self.stepper.states_after(self.hand.transition(k, "released")) for k in held)
 
     def _expect(self, message: Mapping[str, Any]) -> None:
         """Note modes that may be reached soon; without an event, as nothing depends on it."""

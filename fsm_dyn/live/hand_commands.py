@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.language.hand_constraints import bodies_by_number, hand_slots, is_planar, request_inputs, slot_name
-from fsm_dyn.language.impositions import KINDS
+from fsm_dyn.language.impositions import CONTACT, KINDS
 from fsm_dyn.language.model import Mechanism
+from fsm_dyn.live.hand_contacts import HandContacts
 from fsm_dyn.live.stepper import LiveStepper
 
 FARTHEST: Final = 1e3  # m, of a point from the centre of its body
@@ -20,6 +21,8 @@ _SPATIAL: Final = ("pin", "weld", "distance", "coordinate")
 
 class HandCommands:
     """Commands ``constrain`` and ``release`` of a live run.
+
+    Constraints are numbered from 1, those of rows first, then the contacts to impose in their order.
 
     A request is common to all constraints of a hand, so its inputs are constant for a whole tick before the input of
     one constraint takes it: inputs are linear in a tick, and the rows have all of them.
@@ -39,6 +42,8 @@ class HandCommands:
         self._letters = "xy" if is_planar(mechanism) else "xyz"
         self._request = [names.index(name) for name in request_inputs(self._letters)] if count else []
         self._bodies = bodies_by_number(mechanism)
+        self._contacts = HandContacts(stepper)
+        self._inputs = [*self._slots, *self._contacts.inputs]  # of all constraints, by their numbers
         self._reserved: set[int] = set()
         #: requests that wait: inputs of the request, and the number of the constraint, from 0
         self.waiting: deque[tuple[list[float], int]] = deque()
@@ -52,6 +57,8 @@ class HandCommands:
         InputError
             The request cannot be met; nothing changes.
         """
+        if message.get("kind") == CONTACT:
+            return self._let_touch(message)
         if not self._slots:
             raise InputError("this run takes no constraints of a hand", remedy=_REMEDY)
         values = self._values(message)
@@ -66,6 +73,22 @@ class HandCommands:
         self.waiting.append((values, free[0]))
         return free[0] + 1
 
+    def _let_touch(self, message: Mapping[str, Any]) -> int:
+        """Let two shapes touch from the next tick on; return the number of the constraint."""
+        k = len(self._slots) + self._contacts.number(message.get("a"), message.get("b"))
+        if k in self._reserved:
+            raise InputError("these shapes touch already", found=f"constraint {k + 1}")
+        self._reserved.add(k)
+        self._stepper.tick_data.targets[self._inputs[k]] = 1.0
+        return k + 1
+
+    def transition(self, number: int, what: str) -> str:
+        """Return the name of the transition that imposes (``what``: its kind) or releases (``released``) one."""
+        k = number - len(self._slots) - 1
+        if k < 0:
+            return f"{slot_name(number)}_{what}"
+        return f"{self._contacts.all[k].name}_{'imposed' if what == CONTACT else what}"
+
     def release(self, message: Mapping[str, Any]) -> list[int]:
         """Release one constraint by its number, or all of them; return the numbers of those that held.
 
@@ -76,14 +99,14 @@ class HandCommands:
         """
         number = message.get("number")
         if number is not None and (
-            isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self._slots)
+            isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self._inputs)
         ):
-            raise InputError("no constraint of the hand", found=repr(number)[:40], allowed=f"1 to {len(self._slots)}")
-        chosen = range(len(self._slots)) if number is None else [number - 1]
+            raise InputError("no constraint of the hand", found=repr(number)[:40], allowed=f"1 to {len(self._inputs)}")
+        chosen = range(len(self._inputs)) if number is None else [number - 1]
         self.waiting = deque(item for item in self.waiting if item[1] not in chosen)
-        held = [k + 1 for k in chosen if self._stepper.tick_data.now[self._slots[k]] > 0.5]
+        held = [k + 1 for k in chosen if self._stepper.tick_data.now[self._inputs[k]] > 0.5]
         for k in chosen:
-            self._stepper.tick_data.targets[self._slots[k]] = 0.0
+            self._stepper.tick_data.targets[self._inputs[k]] = 0.0
             self._reserved.discard(k)
             if self._going == k:
                 self._going = -1
@@ -103,7 +126,7 @@ class HandCommands:
         tick = self._stepper.tick_data
         self.waiting.clear()
         self._going = -1
-        for k, at in enumerate(self._slots):
+        for k, at in enumerate(self._inputs):
             tick.targets[at] = tick.now[at]
             self._reserved.discard(k)
             if tick.now[at] > 0.5:
@@ -137,7 +160,7 @@ class HandCommands:
     def _values(self, message: Mapping[str, Any]) -> list[float]:
         """Return the inputs of a request."""
         kind = message.get("kind")
-        possible = KINDS if self._letters == "xy" else _SPATIAL
+        possible = (*(KINDS if self._letters == "xy" else _SPATIAL), CONTACT)
         if kind not in possible:
             raise InputError(
                 "unknown kind of constraint", found=repr(kind)[:40], allowed=", ".join(possible),

@@ -17,7 +17,7 @@ from fsm_dyn.automaton import compilation, storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.hand_constraints import hand_slots
-from fsm_dyn.language.loader import with_settings
+from fsm_dyn.language.loader import imposing, with_settings
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.live import watchdog
@@ -31,6 +31,7 @@ from fsm_dyn.live.driver_protocol import (
     descriptors,
     driver_class,
 )
+from fsm_dyn.live.hand_contacts import Pair, contacts_to_impose, with_touching
 from fsm_dyn.live.live_settings import ZERO_AFTER, LiveSettings
 from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.live.tick import usual_substeps
@@ -54,11 +55,16 @@ def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[st
 
 
 def coupled_graph(
-    graph: ModeGraph, parameters: Parameters | None = None, admittance: bool = False, imposable: int = 0
+    graph: ModeGraph,
+    parameters: Parameters | None = None,
+    admittance: bool = False,
+    imposable: int = 0,
+    touching: Sequence[Pair] = (),
 ) -> ModeGraph:
     """Return the coupled graph with these parameters, compiled if necessary; see :func:`.add_couplers`.
 
-    ``imposable``: constraints that a hand may impose at once, if the model has no room for any.
+    ``imposable``: constraints that a hand may impose at once, if the model has no room for any; ``touching``: pairs of
+    shapes that it may let touch.
 
     Raises
     ------
@@ -69,23 +75,26 @@ def coupled_graph(
     ports = coupled_ports(mechanism)
     if not is_coupled(mechanism, ports):
         mechanism = add_couplers(mechanism, admittance)
-        return compilation.compile(_with_room(mechanism, imposable), parameters)
+        return compilation.compile(_with_room(mechanism, imposable, touching), parameters)
     if ports[0].axes[0].is_applied_force != admittance:
         raise InputError(
             f"'{graph.name}' is coupled for the other kind of devices",
             found="impedance" if admittance else "admittance",
             remedy="give the graph without couplers",
         )
-    roomy = _with_room(mechanism, imposable)
+    roomy = _with_room(mechanism, imposable, touching)
     if roomy is not mechanism:
         return compilation.compile(roomy, parameters)
     return graph_with_parameters(graph.automaton, parameters)
 
 
-def _with_room(mechanism: Mechanism, imposable: int) -> Mechanism:
-    if not imposable or hand_slots(mechanism):
-        return mechanism
-    return with_settings(mechanism, imposable=imposable)
+def _with_room(mechanism: Mechanism, imposable: int, touching: Sequence[Pair]) -> Mechanism:
+    if imposable and not hand_slots(mechanism):
+        mechanism = with_settings(mechanism, imposable=imposable)
+    known = {frozenset(one.shapes) for one in contacts_to_impose(mechanism)}
+    for name, entry in with_touching([pair for pair in touching if frozenset(pair) not in known]).items():
+        mechanism = imposing(mechanism, name, **entry)
+    return mechanism
 
 
 def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
@@ -173,7 +182,7 @@ def prepare(
     if spec.kind == ADMITTANCE and settings.passivity != "off":
         raise InputError("the energy at the port is not observed with a device that follows", remedy="passivity='off'")
     progress("deriving the model with its ports held")
-    graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE, settings.imposable)
+    graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE, settings.imposable, settings.touching)
     limits = effective_limits(settings.limits, spec)
     ready = replace(
         settings, substeps=substeps_of(settings, graph), limits=limits, axes=spec.axes,

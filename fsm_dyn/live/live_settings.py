@@ -75,6 +75,8 @@ class LiveSettings:
         the clock, and unpaced runs are reproducible.
     imposable : int
         Constraints that a person may impose at once, in addition to those of the model.
+    touching : tuple of tuple of str
+        Pairs of shapes, listed by no contact, that a person may let touch; their contacts are derived at the start.
     look_ahead : float
         Model time by which a copy of the run, in the process of the session, runs ahead, s; 0: none. The modes it
         reaches are made ready between ticks.
@@ -123,6 +125,7 @@ class LiveSettings:
     work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None = None
     derive: bool | None = None
     imposable: Annotated[int, Meta(ge=0, le=MOST_AT_ONCE)] = 0
+    touching: tuple[tuple[str, str], ...] = ()
     look_ahead: Annotated[float, Meta(ge=0, le=1)] = 0.0
     axes: Axes = 0
     parts: tuple[Axes, ...] = ()

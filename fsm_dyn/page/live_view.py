@@ -23,11 +23,12 @@ from fsm_dyn.language.elements import TableSchedule
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.hand_constraints import hand_inputs, hand_slots
-from fsm_dyn.language.impositions import GROUND
+from fsm_dyn.language.impositions import CONTACT, GROUND
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, flat_parameters, flat_values, parameter_values
 from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers, coupled_ports
+from fsm_dyn.live.hand_contacts import Pair, between_bodies, pairs_in_advance
 from fsm_dyn.live.launch import coupled_graph, merge_parameters
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession, RunReport
@@ -404,7 +405,8 @@ class LiveView:
         self.number, self.options = number, options
         progress("deriving the model with its handles")
         mechanism = graph.automaton.mechanism
-        self.graph, parameters = coupled_for_page(graph, options.parameters)
+        touching = pairs_in_advance(mechanism) if hand_slots(mechanism) else ()
+        self.graph, parameters = coupled_for_page(graph, options.parameters, touching)
         self.schedule = options.schedule if options.schedule is not None else not mechanism.ports
         initial = {**options.initial, **({"mode": options.mode} if options.mode else {})}
         start = initial_state(self.graph.automaton, self.graph.values, self.graph.parameters, initial)
@@ -637,7 +639,17 @@ class LiveView:
                 "the points are too far apart to be pinned", found=f"{math.dist(at, there):.3g} m",
                 allowed=f"{reach:.2g} m", remedy="bring them together, or hold their distance",
             )  # fmt: skip
-        self.session.send("constrain", kind=kind, a=first, b=second)
+        if kind != CONTACT:
+            self.session.send("constrain", kind=kind, a=first, b=second)
+            return
+        pairs = between_bodies(self.graph.automaton.mechanism, first[0], second[0])
+        if not pairs:
+            raise InputError(
+                f"no contact between {first[0]} and {second[0]} to impose", allowed="bodies with shapes",
+                remedy="write it into the file: `imposed: {touch: {contact: [a, b]}}`",
+            )  # fmt: skip
+        for a, b in pairs:
+            self.session.send("constrain", kind=kind, a=a, b=b)
 
     def _grasped(
         self, clicked: tuple[int, float, float], points: Floats, frames: Floats
@@ -676,8 +688,13 @@ def pointer(axes: int) -> CouplingDevice:
     return CouplingDevice("pointer", {"axes": axes}, DeviceMap(), limits, POINTER_TIMEOUT, owner_timeout=0.0)
 
 
-def coupled_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:
-    """Return the coupled graph of the model's or of default ports, and its parameters unlike the file's."""
+def coupled_for_page(
+    graph: ModeGraph, parameters: Parameters | None, touching: Sequence[Pair] = ()
+) -> tuple[ModeGraph, dict[str, Any]]:
+    """Return the coupled graph of the model's or of default ports, and its parameters unlike the file's.
+
+    ``touching``: pairs of shapes with a contact to impose.
+    """
     mechanism = graph.automaton.mechanism
     with_ports = with_default_ports(mechanism)
     if with_ports is mechanism:
@@ -686,7 +703,7 @@ def coupled_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[M
         found = coupled_with_default_ports(graph, with_ports)
         changed = default_coupler_parameters(found)
     changed |= merge_parameters(graph, parameters)
-    return coupled_graph(found, changed), changed
+    return coupled_graph(found, changed, touching=touching), changed
 
 
 def coupled_with_default_ports(graph: ModeGraph, mechanism: Mechanism) -> ModeGraph:

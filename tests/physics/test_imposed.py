@@ -155,6 +155,74 @@ def test_space() -> None:
     assert run.outcome.name == "done"
 
 
+def disc_above_box(**more: Any) -> Tree:
+    """Return a box that falls on a bench, and a disc that falls on the box."""
+    square = [[f"{i}*0.1 m", f"{j}*0.1 m"] for i, j in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+    return {
+        "fsm_dyn": 1, "name": "disc_above_box",
+        "coordinates": {"x": "m", "y": "m", "q": "rad", "z": "m"},
+        "frames": {"B": {"rotate": {"z": "q"}}},
+        "points": {"C": {"from": "O", "at": "x*N.x + y*N.y"}, "D": {"from": "O", "at": "0.02 m*N.x + z*N.y"}},
+        "bodies": {"box": {"frame": "B", "center": "C", "mass": "1 kg", "inertia": {"zz": "0.01 kg*m^2"}},
+                   "ball": {"center": "D", "mass": "0.5 kg"}},
+        "shapes": {"bench": {"line": {"frame": "N", "along": "N.x"}, "side": "N.y"},
+                   "block": {"polygon": {"frame": "B", "from": "C", "points": square}},
+                   "disc": {"circle": {"frame": "N", "center": "D", "radius": "0.05 m"}}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "initial": {"y": "0.3 m", "q": "0.2 rad", "z": "0.6 m", "x_dot": "0.3 m/s"},
+        **more,
+    }  # fmt: skip
+
+
+ON_BENCH = {"on_bench": {"between": ["block", "bench"], "friction": 0.3}}
+SURFACES = {"friction": {"static": 0.4, "kinetic": 0.3}, "restitution": 0.3}
+
+
+@pytest.mark.parametrize("options", [{"rtol": 1e-11, "atol": 1e-13}, {"method": "rk4", "step": 1e-3}])
+def test_the_motion_is_that_of_a_declared_contact(options: dict[str, Any]) -> None:
+    """Impacts, sliding and rest of a disc on a box, whose contact is imposed before they meet."""
+    declared = {**ON_BENCH, "touch": {"between": ["disc", "block"], **SURFACES}}
+    imposed = {"touch": {"contact": ["disc", "block"], **SURFACES, "at": "10 ms"}}
+    first = run_of(disc_above_box(contacts=declared), 0.6, strategy="online", **options)
+    second = run_of(disc_above_box(contacts=ON_BENCH, imposed=imposed), 0.6, strategy="online", **options)
+    assert sum("impacts" in item.cause for item in first.transitions) > 5
+    np.testing.assert_allclose(last(second), last(first), rtol=0.0, atol=1e-12)
+    assert second.transitions[0].cause == "touch is imposed: disc and block touch each other"
+    assert abs(second.energy.relative_residual) < 1e-5
+
+
+def test_shapes_pass_through_each_other_once_their_contact_is_released() -> None:
+    imposed = {"touch": {"contact": ["disc", "block"], "at": "0 s", "until": "0.8 s"}}
+    run = run_of(disc_above_box(contacts=ON_BENCH, imposed=imposed), 1.0)
+    released = next(item for item in run.transitions if "touch is released" in item.cause)
+    assert released.time == 0.8
+    held, free = (float(run.sample(np.array([t]))["z"][0]) for t in (0.8, 1.0))
+    assert held > 0.24  # the height of the box, and the disc's radius
+    assert free == pytest.approx(held - 0.5 * 9.81 * 0.04, abs=1e-3)
+    caught = run_of(disc_above_box(contacts=ON_BENCH, imposed={"touch": {**imposed["touch"], "at": "0.45 s"}}), 0.6,
+                    on_failure="return")  # fmt: skip
+    assert caught.outcome.name, "imposed on shapes that overlap: behind a face nothing touches, or the run ends by name"
+    assert np.isfinite(last(caught)).all()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"contact": ["disc", "block"]}, "contact 'own' lists them"),
+        ({"contact": ["disc", "disc"]}, "do not move relative to each other"),
+        ({"contact": ["disc", "C"]}, "there is no shape 'C'"),
+        ({"contact": ["bench", "block"], "within": "1 mm"}, "does not go with 'contact'"),
+        ({"contact": ["bench", "block"], "holds_to": "1 N"}, "does not go with 'contact'"),
+        ({"coordinate": "x", "friction": 0.2}, "does not go with 'coordinate'"),
+        ({"contact": ["bench", "block"], "restitution": 2}, "impossible"),
+    ],
+)
+def test_a_contact_that_cannot_be_is_refused(entry: Tree, message: str) -> None:
+    listed = {"own": {"between": ["disc", "block"]}}
+    with pytest.raises(fsm_dyn.InputError, match=message):
+        fsm_dyn.load(disc_above_box(contacts=listed, imposed={"touch": entry}))
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -223,6 +291,14 @@ def test_random_impositions_gain_no_energy(rods: int) -> None:
     graph = fsm_dyn.compile(chain(rods, imposed=random_impositions(rods)))
     for seed in range(4):
         check_random_run(graph, seed)
+
+
+def test_random_contacts_and_pins_gain_no_energy() -> None:
+    imposed = {"touch": {"contact": ["disc", "block"], **SURFACES}, "pin": {"pin": ["D", "ground"]},
+               "weld": {"weld": ["box", "ball"]}}  # fmt: skip
+    graph = fsm_dyn.compile(disc_above_box(contacts=ON_BENCH, imposed=imposed))
+    for seed in range(6):
+        check_random_run(graph, seed, 0.8, random_start=False)
 
 
 @pytest.mark.long

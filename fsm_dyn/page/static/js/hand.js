@@ -2,7 +2,7 @@
 
 import { $, setText, svg } from "./dom.js";
 
-const KINDS = ["pin", "weld", "angle", "distance"];
+const KINDS = ["pin", "weld", "angle", "distance", "contact"];
 
 export class Hand {
   constructor(mechanism, send) {
