@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from fsm_dyn.language.builder import Model
     from fsm_dyn.language.model import Mechanism
     from fsm_dyn.run.run_options import RunOptions
-    from fsm_dyn.run.simulate import open_run, simulate
-    from fsm_dyn.run.simulator import Simulator
+    from fsm_dyn.run.simulator import Simulator, open_run, simulate
     from fsm_dyn.run.tolerances import Tolerances
     from fsm_dyn.run.trajectory import Trajectory
 
@@ -57,8 +56,8 @@ _HOMES = {
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.automaton.compilation",
     "open_graph": "fsm_dyn.automaton.mode_graph",
-    "open_run": "fsm_dyn.run.simulate",
-    "simulate": "fsm_dyn.run.simulate",
+    "open_run": "fsm_dyn.run.simulator",
+    "simulate": "fsm_dyn.run.simulator",
     "state_variables": "fsm_dyn.analysis.method_counts",
     "static_equilibrium": "fsm_dyn.analysis.linearisation",
     "study": "fsm_dyn.analysis.study",

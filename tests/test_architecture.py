@@ -139,12 +139,10 @@ def test_functions_of_the_runtime_named_in_its_page_exist():
 
 # File names that several folders have: one thing at several stages, which the folders name.
 ONE_MEANING = {
-    "export": "a mode graph as sources: the targets, the command",
     "gamepad": "a device: driver, emulator",
     "hapkit": "a device: driver, emulator",
     "inverse3": "a device: driver, emulator",
     "pantograph": "a device: driver, emulator",
-    "passivity": "passivity of a coupled model: conditions, the command",
     "pins": "forces in connections: their keys, their evaluation",
     "replay": "a recording played again: the run, the motion of its device",
     "run": "a run: what was recorded of it, the command",
@@ -184,8 +182,8 @@ def test_sympy_stays_in_the_derivation():
 # shortens labels, and of `derive` the modules that embed modes first reached.
 RUNNING = {"core", "runtime", "programs", "draw", "language", "automaton", "run", "live", "devices"}
 EMBEDDING = {
-    "assembly", "elimination", "embedding", "guards", "mode_names", "limits", "mode_programs",
-    "tree_embedding", "unconstrained_system",
+    "assembly", "elimination", "embedding", "enumeration", "guards", "mode_programs", "tree_embedding",
+    "unconstrained_system",
 }  # fmt: skip
 DERIVATION = {"fsm_dyn.automaton.compilation", "fsm_dyn.core.processes", "fsm_dyn.language.builder"}
 
@@ -233,7 +231,7 @@ print(*sys.modules, sep="\\n")
 # the left side of an equation or a quantity of a connection, or the connection that several constraints form.
 TAKEN_APART = {
     "fsm_dyn.programs.sources", "fsm_dyn.derive.unconstrained_system", "fsm_dyn.derive.printing",
-    "fsm_dyn.runtime.abi_build", "fsm_dyn.derive.pin_connections", "fsm_dyn.language.check_requirements",
+    "fsm_dyn.runtime.abi_build", "fsm_dyn.derive.pin_forces", "fsm_dyn.language.check_references",
     "fsm_dyn.analysis.equation_check", "fsm_dyn.language.requirement", "fsm_dyn.programs.pin_programs",
 }  # fmt: skip
 FILES = {".yaml", ".json", ".mcap", ".c", ".h"}
@@ -276,7 +274,7 @@ def test_no_name_of_a_class_is_defined_twice():
     assert {name for name, count in names.items() if count > 1} == set()
 
 
-MOST_STATEMENTS, MOST_LINES, LONGEST_FUNCTION = 51, 800, 60
+MOST_STATEMENTS, MOST_LINES, LONGEST_FUNCTION = 51, 900, 60
 #: generated: a line for each constant of the headers of the runtime, and for each key of the language
 LONGER = {"abi.py": 2000, "builder_methods.py": 1200}
 

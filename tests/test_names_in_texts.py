@@ -5,7 +5,7 @@ import builtins
 import re
 from importlib import import_module
 
-from fsm_dyn.language.schema import json_schema
+from fsm_dyn.language.describe_keys import json_schema
 from fsm_dyn.runtime.abi import STATUS_TEXTS, Status
 from tests.source_trees import PACKAGE, modules, nodes, tree
 

@@ -366,6 +366,6 @@ OLD_MODULES = {
 VAGUE_NAMES_LEFT = {
     "live/recording.py: tell",  # of a file, as in io
     "runtime/layouts.py: wanted",
-    "run/rows.py: held",
+    "run/loop_state.py: held",
     "run/run_files.py: held",
 }

@@ -23,11 +23,10 @@ from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import gradient, support
 from fsm_dyn.run.executable import Executable
-from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.input_signals import InputSignals, InputValue, resolve_inputs
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays, renumbered
 from fsm_dyn.run.record import record_of, run_model
-from fsm_dyn.run.run_inputs import InputValue, resolve_inputs
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator, simulator_of
 from fsm_dyn.run.tolerances import numerics_of

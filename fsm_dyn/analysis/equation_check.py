@@ -14,7 +14,7 @@ from fsm_dyn.analysis.verification import INERTIA, derived_terms
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.derive.algebra import NodeAlgebra
+from fsm_dyn.derive.symbols import NodeAlgebra
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.programs.functions import cos, sin

@@ -20,7 +20,7 @@ from fsm_dyn.core.processes import in_processes
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.memory import clock_names
-from fsm_dyn.run.simulate import simulate
+from fsm_dyn.run.simulator import simulate
 from fsm_dyn.run.trajectory import Trajectory
 
 # -- Findings of an exploration ------------------------------------------------------------------------------

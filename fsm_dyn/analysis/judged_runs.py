@@ -20,7 +20,7 @@ from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.derive.elimination import Array
-from fsm_dyn.language.check_requirements import comparisons
+from fsm_dyn.language.check_references import comparisons
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, names_in
 from fsm_dyn.language.expression_tree import Text
@@ -31,6 +31,7 @@ from fsm_dyn.run.encounters import event_mask
 from fsm_dyn.run.energy import rates_are_contradicted
 from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import extremes_of_runs, locate
+from fsm_dyn.run.input_signals import input_parameters, scenario_schedules
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.judgement import VERDICTS, Judge, Verdict
 from fsm_dyn.run.loop import NeedsItself, RecordedRuns, Starts, run_batch
@@ -38,7 +39,6 @@ from fsm_dyn.run.loop_state import TransitionArrays, read_transitions
 from fsm_dyn.run.outcomes import COMPLETE, OUTCOMES
 from fsm_dyn.run.record import RunModel, modes_visited, run_model
 from fsm_dyn.run.run import Runs
-from fsm_dyn.run.run_inputs import input_parameters, scenario_schedules
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.run_setup import RunSetup
 from fsm_dyn.run.simulator import Simulator

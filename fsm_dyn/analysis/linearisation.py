@@ -19,10 +19,9 @@ from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.draw.svg import table
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import gradient, tangent
-from fsm_dyn.run.run_inputs import InputValue, resolve_inputs
+from fsm_dyn.run.input_signals import InputValue, resolve_inputs
 
 # -- Exact derivatives of a mode -----------------------------------------------------------------------------
 #

@@ -17,9 +17,8 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.traversal import evaluate, gradient, substitute, support, tangent
 
 if TYPE_CHECKING:
-    from fsm_dyn.derive.algebra import NodeAlgebra
     from fsm_dyn.derive.kinematics import Vector
-    from fsm_dyn.derive.symbols import MechanismSymbols
+    from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra
     from fsm_dyn.derive.terms import Terms
 
 

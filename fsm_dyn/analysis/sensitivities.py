@@ -22,12 +22,11 @@ from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.language.contacts import SurfaceContact
 from fsm_dyn.language.laws import FREE
 from fsm_dyn.language.values import Parameters, parameter_values
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import support
 from fsm_dyn.run.extremes import quartic
+from fsm_dyn.run.input_signals import InputValue, schedule_parameters
 from fsm_dyn.run.loop_state import RunArrays
-from fsm_dyn.run.run_inputs import InputValue, schedule_parameters
 from fsm_dyn.run.time_switches import choices
 from fsm_dyn.runtime.abi import ContactState, Event, Reason
 

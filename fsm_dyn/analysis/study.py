@@ -41,10 +41,10 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean, warn_of_energy
 from fsm_dyn.derive.elimination import Array
-from fsm_dyn.language.check_requirements import requirement_units
+from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import Deviation
 from fsm_dyn.language.values import parameter_values
-from fsm_dyn.run.run_inputs import default_end, scenario_schedules
+from fsm_dyn.run.input_signals import default_end, scenario_schedules
 
 # -- Points of a study: varied values of each of its runs, over a grid or within tolerances ------------------
 

@@ -25,8 +25,8 @@ from fsm_dyn.language.loader import load
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import ArgumentUnits, is_plain, override_values, parameter_values, units
 from fsm_dyn.programs.pin_programs import PinPrograms
+from fsm_dyn.run.input_signals import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
 from fsm_dyn.run.pins import pin_programs
-from fsm_dyn.run.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
 from fsm_dyn.run.run_options import refuse_unknown
 
 INITIAL: Final = "initial."

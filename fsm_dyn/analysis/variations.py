@@ -29,8 +29,7 @@ from fsm_dyn.language.expression_tree import CASE_FUNCTIONS, Text
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import reachable, support
 from fsm_dyn.run.extremes import quartic
 from fsm_dyn.run.loop_state import RunArrays

@@ -135,7 +135,7 @@ def _derive(
 ) -> tuple[Automaton, InitialState]:
     # only this stage needs sympy; a stored automaton runs without it
     from fsm_dyn.derive.derivation import build_shared_programs, derive
-    from fsm_dyn.derive.limits import TooManyLimitsError
+    from fsm_dyn.derive.embedding import TooManyLimitsError
 
     _check_count(mechanism)
     terms = derive(mechanism)

@@ -13,8 +13,8 @@ from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.derive.assembly import PrescribedValues, assemble, curve_parameter_solver
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet, closed_place
+from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.guards import Guard, list_guards
-from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.mode_programs import ModePrograms, chart_with, derive_mode
 from fsm_dyn.derive.unconstrained_system import (
     FOLLOWS,

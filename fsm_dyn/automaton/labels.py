@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar
 
-from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode
+from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.graph_layout import elided
 from fsm_dyn.language.contacts import FeatureContact, SurfaceContact

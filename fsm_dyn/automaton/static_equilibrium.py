@@ -18,8 +18,7 @@ from fsm_dyn.language.laws import FREE, HELD, SLIDING
 from fsm_dyn.language.units import ENERGY
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import gradient
 
 # -- Static forces of many contacts for one displacement -----------------------------------------------------

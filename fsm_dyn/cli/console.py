@@ -193,11 +193,11 @@ COMMANDS = {
     "fit": ("study", "Find the parameters that reproduce a measured motion."),
     "explain": ("run", "Explain the mode at a time: transitions, forces, guards."),
     "loads": ("run", "List peak forces and impulses in every connection."),
-    "export": ("export", "Write a model as sources that run without Python."),
+    "export": ("model_commands", "Write a model as sources that run without Python."),
     "live": ("live", "Run a model coupled to a device; report its timing."),
     "view": ("live", "Run a model live on a page, or play back a recorded run."),
     "device": ("device", "Couple a model to a device, real or emulated, with a page."),
-    "passivity": ("passivity", "Assess the passivity of a model and a device."),
+    "passivity": ("device", "Assess the passivity of a model and a device."),
     "demo": ("run", "Compile, run and draw the shopping cart."),
 }
 

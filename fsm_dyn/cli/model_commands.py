@@ -1,4 +1,4 @@
-"""Commands that stop before a run: new, models, schema, check, compile, graph, equations, check-equation."""
+"""Commands that stop before a run: new, models, schema, check, compile, graph, equations, check-equation, export."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
-from fsm_dyn.cli.options import Set, assignments, prepare_file
+from fsm_dyn.cli.options import Input, ScenarioOption, Set, Step, assignments, prepare_file, run_option
 from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
 from fsm_dyn.core.files import read_file, write_file
 from fsm_dyn.core.interrupts import asked_to_end
@@ -43,7 +44,7 @@ def new_command(
 ) -> None:
     """Write a commented starter file; an existing file is never touched."""
     # Reading the language takes a moment to import.
-    from fsm_dyn.language.schema import starter
+    from fsm_dyn.language.describe_keys import starter
 
     stem = name.removesuffix(".yaml")
     text = starter(stem)  # refuses texts unfit as a model's name, such as a path
@@ -111,7 +112,7 @@ def schema_command(
     if out is not None:
         prepare_file("--out", out)
     # Reading the language takes a moment to import.
-    from fsm_dyn.language.schema import json_schema
+    from fsm_dyn.language.describe_keys import json_schema
 
     schema = json_schema()
     if out is None:
@@ -225,7 +226,7 @@ def _doubts_of_start(graph: ModeGraph) -> list[str]:
         return []
     # Only the run-time half of the package, for a run of no duration.
     from fsm_dyn.core.errors import FsmDynError, StartWarning
-    from fsm_dyn.run.simulate import simulate
+    from fsm_dyn.run.simulator import simulate
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StartWarning)  # told here
@@ -667,3 +668,91 @@ def check_equation_command(
         typer.echo(str(found))
     if not found.correct:
         raise typer.Exit(1)
+
+
+class ExportTarget(StrEnum):
+    """Targets of an export."""
+
+    C99 = "c99"
+    CORTEX_M = "cortex-m"
+    FMU2 = "fmu2"
+    FMU3 = "fmu3"
+    HTML = "html"
+    MJCF = "mjcf"
+    MODELICA = "modelica"
+
+
+class RealType(StrEnum):
+    """Types of the numbers in C."""
+
+    DOUBLE = "double"
+    FLOAT = "float"
+
+
+class OutputChoice(StrEnum):
+    """Outputs of an export."""
+
+    LISTED = "listed"
+    ALL = "all"
+    REALS = "reals"
+
+
+@handle_errors
+def export_command(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; or FILE.fmu, .html, .xml, .mo.")],
+    to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
+    scenario: ScenarioOption = None,
+    input_: Input = None,
+    method: Annotated[str, run_option("method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
+    step: Step = None,
+    modes_only: Annotated[
+        bool, typer.Option("--modes-only", help="Export the modes of the graph alone, without a run of its schedule.")
+    ] = False,
+    spare_modes: Annotated[
+        int | None,
+        typer.Option("--spare-modes", help="How many modes beyond the exported ones are embedded online; 16."),
+    ] = None,
+    real: Annotated[
+        RealType, typer.Option("--real", help="Type of the numbers, to C99 and Cortex-M.")
+    ] = RealType.DOUBLE,
+    outputs: Annotated[
+        OutputChoice,
+        typer.Option("--outputs", help="Of the model; all: forces and states too; reals: and modes as real numbers."),
+    ] = OutputChoice.LISTED,
+    mode: Annotated[str | None, typer.Option("--mode", help="Mode for Modelica; that of the start.")] = None,
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Write a model as sources that run without Python."""
+    parameters = assignments("--set", set_)
+    graph = ready_graph(model, parameters, as_json)
+    # imported on demand: code generation is slow to import
+    from fsm_dyn.exports.export import ENDINGS, export
+    from fsm_dyn.exports.exported_run import prefix_of
+
+    ending = ENDINGS.get(str(to), "")
+    if ending and out.suffix != ending:
+        out = out / f"{prefix_of(graph.name)}{ending}"
+    with progress_message(f"exporting {graph.name}", as_json):
+        written = export(
+            graph, out, str(to), scenario=scenario, inputs=assignments("--input", input_), method=method, step=step,
+            listed_modes=modes_only, spare_modes=spare_modes, real=real.value,
+            outputs=outputs.value, mode=mode,
+        )  # fmt: skip
+    if written.is_file():
+        if as_json:
+            print_json({"model": graph.name, "target": str(to), "file": str(written)})
+        else:
+            typer.echo(f"wrote {written}, {written.stat().st_size / 1e6:.2f} MB")
+            if to is ExportTarget.HTML:
+                print_status("next: open it in a browser")
+            if to is ExportTarget.MJCF:
+                print_status("next: read its first comment, what MuJoCo does not say")
+        return
+    files = sorted(path.relative_to(written).as_posix() for path in written.rglob("*") if path.is_file())
+    if as_json:
+        print_json({"model": graph.name, "target": str(to), "folder": str(written), "files": files})
+    else:
+        typer.echo(f"wrote {len(files)} files to {written}")
+        print_status(f"next: make -C {written} run")

@@ -38,10 +38,10 @@ from fsm_dyn.run.run_options import declared
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.run.causes import Sentences
     from fsm_dyn.run.judgement import Judgement
     from fsm_dyn.run.trajectory import Trajectory
     from fsm_dyn.run.transitions import Transition
+    from fsm_dyn.run.words import Sentences
 
 
 CONTINUATION: Final = ("method", "step", "rtol", "atol")  # of a saved run may be others
@@ -705,7 +705,7 @@ def loads_command(
     """List the largest force, torque and impulse in every connection, and the contact times of compliant contacts."""
     given = _of_model(until, scenario, set_, input_, initial)
     # NumPy takes a moment to import.
-    from fsm_dyn.run.contact_periods import periods_table
+    from fsm_dyn.run.energy import periods_table
     from fsm_dyn.run.pin_peaks import loads_table
 
     trajectory = _trajectory(run, None, given, as_json)

@@ -9,11 +9,10 @@ from typing import Literal
 import numpy as np
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.algebra import NodeAlgebra
 from fsm_dyn.derive.contact_geometry import ContactKinematics, CurveParameter
 from fsm_dyn.derive.reduction import cost
 from fsm_dyn.derive.speeds import Speeds, sample
-from fsm_dyn.derive.symbols import MechanismSymbols, require_independent
+from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra, require_independent
 from fsm_dyn.derive.terms import ConstraintRow, ContactTerms, Role
 from fsm_dyn.derive.velocities import Motion
 from fsm_dyn.language.contacts import BearingContact, Contact, FeatureContact, LawContact, SurfaceContact
@@ -22,7 +21,7 @@ from fsm_dyn.language.expression_tree import CASE_FUNCTIONS, Text
 from fsm_dyn.language.values import flat_values
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
-from fsm_dyn.programs.layout import TIME
+from fsm_dyn.programs.program import TIME
 from fsm_dyn.programs.traversal import evaluate, reachable, substitute, support, tangent
 
 # -- The rate of the contact point along a curve -------------------------------------------------------------

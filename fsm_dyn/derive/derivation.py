@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.algebra import NodeAlgebra
 from fsm_dyn.derive.constraint_rows import ConstraintRowBuilder, CurveParameterRate, follow
 from fsm_dyn.derive.contact_geometry import ContactGeometry
 from fsm_dyn.derive.elimination import solve_symmetric
@@ -18,7 +17,7 @@ from fsm_dyn.derive.kane import InertiaShare, Kane, Loads
 from fsm_dyn.derive.kinematics import NEWTONIAN, Matrix
 from fsm_dyn.derive.reduction import condense
 from fsm_dyn.derive.speeds import Speeds, solve_speeds
-from fsm_dyn.derive.symbols import MechanismSymbols, build_system
+from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra, build_system
 from fsm_dyn.derive.terms import ContactTerms, Terms, TransitionTerms, TreeTerms
 from fsm_dyn.derive.tree_kane import TreeKane, along_tree, is_long, tree_motion
 from fsm_dyn.derive.unconstrained_system import ContactInfo, RowInfo, Tree, TreePattern, UserTransitionInfo
@@ -41,8 +40,7 @@ from fsm_dyn.language.shapes import Feature, PolygonShape
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.functions import maximum, minimum
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.layout import TIME
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import TIME, Program
 from fsm_dyn.runtime.abi import ConditionKind
 
 # -- Programs and tables common to all modes, from the derived terms; corners of planar shapes ---------------

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.algebra import NodeAlgebra
 from fsm_dyn.derive.kinematics import NEWTONIAN, Triple, Vector
-from fsm_dyn.derive.symbols import MechanismSymbols
+from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra
 from fsm_dyn.language.curves import TURN, periodic_spline, touched_part
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.expression_tree import Text, free_names

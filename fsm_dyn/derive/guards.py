@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.derive.embedding import EmbeddedMode
-from fsm_dyn.derive.limits import Limit, determinate_limits
+from fsm_dyn.derive.embedding import EmbeddedMode, Limit, determinate_limits
 from fsm_dyn.derive.tree_embedding import resultant
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem, name_in_common
 from fsm_dyn.language.laws import Watched
@@ -51,7 +50,7 @@ def contact_guards(
 ) -> tuple[list[tuple[Guard, Node]], list[Node]]:
     """The guards of a mode's contacts as nodes, in the order of the contacts and of the declarations of their laws.
 
-    Then the signs, as of :func:`~fsm_dyn.derive.limits.determinate_limits`, with which these are all guards.
+    Then the signs, as of :func:`~fsm_dyn.derive.embedding.determinate_limits`, with which these are all guards.
     """
     guards: list[tuple[Guard, Node]] = []
     forces, signs = _force_guards(system, states, embedded)

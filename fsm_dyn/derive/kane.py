@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
-from fsm_dyn.derive.algebra import NodeAlgebra
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Points, Triple, Vector, apply, cross, inner, is_null
 from fsm_dyn.derive.reduction import cost
-from fsm_dyn.derive.symbols import Inertia, MechanismSymbols, inertias, require_independent
+from fsm_dyn.derive.symbols import Inertia, MechanismSymbols, NodeAlgebra, inertias, require_independent
 from fsm_dyn.derive.velocities import Accelerations, Columns, Motion, Parts, column
 from fsm_dyn.language.elements import (
     DamperLoad,
@@ -25,7 +24,7 @@ from fsm_dyn.language.elements import (
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.layout import TIME
+from fsm_dyn.programs.program import TIME
 from fsm_dyn.programs.traversal import support
 
 # -- Sums over the links between points instead of over bodies -----------------------------------------------

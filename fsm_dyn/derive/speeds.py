@@ -17,7 +17,7 @@ from fsm_dyn.derive.velocities import Motion, Rates
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.memory import speed_definitions
 from fsm_dyn.programs.graph import Node
-from fsm_dyn.programs.layout import TIME
+from fsm_dyn.programs.program import TIME
 from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent
 
 # -- Test of identities: values of expressions at arbitrary configurations -----------------------------------

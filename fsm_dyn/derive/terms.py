@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fsm_dyn.derive.contact_geometry import CurveParameter
+from fsm_dyn.derive.elimination import QuadraticForm
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.model import Mechanism, TransitionSpec
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.quadratic import QuadraticForm
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.runtime.abi import ConditionKind
 
 NodeRow: TypeAlias = tuple[Node, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from fsm_dyn.core.errors import NOWHERE, Location
+from fsm_dyn.derive.elimination import QuadraticForm, leaves_first
 from fsm_dyn.derive.kane import Kane
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Points, Space, Triple, Turn, Vector, apply, cross, transpose
 from fsm_dyn.derive.speeds import Speeds
@@ -14,7 +15,6 @@ from fsm_dyn.derive.symbols import Inertia, MechanismSymbols
 from fsm_dyn.derive.terms import ConstraintRow, ContactTerms, SparseRow, Terms, TransitionTerms, TreeTerms
 from fsm_dyn.derive.velocities import Columns, Motion, Parts, Rates
 from fsm_dyn.programs.graph import Node
-from fsm_dyn.programs.quadratic import QuadraticForm, leaves_first
 from fsm_dyn.programs.traversal import substitute, support, tangent
 
 # -- Recursive velocities of a body tree ---------------------------------------------------------------------

@@ -11,13 +11,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.derive.elimination import QuadraticForm, back_substitute, leaves_first
 from fsm_dyn.language.laws import Law, law_of
 from fsm_dyn.language.scales import Units
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.quadratic import QuadraticForm, back_substitute, leaves_first
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import gradient
 from fsm_dyn.runtime.abi import ConditionKind
 

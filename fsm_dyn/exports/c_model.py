@@ -23,18 +23,16 @@ from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.page.frames import guard_texts
-from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.intervals import enclosure_code
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
 from fsm_dyn.run import online as oc
 from fsm_dyn.run import structures as st
-from fsm_dyn.run import tables as tb
-from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.input_signals import InputSignals, schedule_parameters
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.online import online_enclosure, online_programs
-from fsm_dyn.run.run_inputs import schedule_parameters
-from fsm_dyn.run.tables import guard_enclosures
+from fsm_dyn.run.structures import guard_enclosures
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.words import Words
 from fsm_dyn.runtime import library
@@ -714,7 +712,7 @@ def memory_words(run: ExportedRun) -> int:
     sizes, real = run.tables.sizes, WORDS_OF[run.real]
     s = dict(zip(fields_of(Sizes), sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
-    context, stages = tb.context_length(sizes), int(METHODS[run.options.method].arrays().counts[MethodCounts.STAGES])
+    context, stages = st.context_length(sizes), int(METHODS[run.options.method].arrays().counts[MethodCounts.STAGES])
     before = 1 if run.real == "double" else 2  # the context has an address before it
     floats, integers = library.arena_sizes(sizes, contacts)
     full = st.full_length(run.tables)

@@ -28,8 +28,8 @@ from fsm_dyn.language.expression_tree import Text, free_names
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shapes import BoxShape, CircleShape, PlaneShape, RoundShape, Shape, SphereShape
-from fsm_dyn.run.run_mcap import quaternions
 from fsm_dyn.run.scene import NEWTONIAN, vector_of
+from fsm_dyn.run.viewer_files import quaternions
 
 Array = NDArray[np.float64]
 Linear = tuple[Array, dict[str, Array]]  # a constant, and coefficients of coordinates

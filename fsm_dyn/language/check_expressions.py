@@ -38,9 +38,9 @@ from fsm_dyn.language.elements import (
 )
 from fsm_dyn.language.expression_tree import Axis, Compare, Text, free_names, walk
 from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.mechanism_form import NUMERICS
 from fsm_dyn.language.memory import is_condition, is_steady, parts_of, without_negations
 from fsm_dyn.language.model import PARAMETER, POLAR, Mechanism, TransitionSpec
-from fsm_dyn.language.numerics import NUMERICS
 from fsm_dyn.language.shapes import CurveShape, Shape
 from fsm_dyn.language.units import (
     ACCELERATION,

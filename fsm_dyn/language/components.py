@@ -22,8 +22,8 @@ from fsm_dyn.core.errors import (
 )
 from fsm_dyn.language import models
 from fsm_dyn.language.body_forms import SIGNS, OutlineForm
+from fsm_dyn.language.build import frame_of
 from fsm_dyn.language.build_contacts import with_pairs_written_out
-from fsm_dyn.language.build_loads import frame_of
 from fsm_dyn.language.elements import EulerFrame, Input
 from fsm_dyn.language.expression_tree import Text, Token, read_quantity, tokenise
 from fsm_dyn.language.joint_expansion import JointExpansion

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.language.build import build
-from fsm_dyn.language.check_references import check
-from fsm_dyn.language.check_requirements import judged_phases
+from fsm_dyn.language.check_references import check, judged_phases
 from fsm_dyn.language.components import Origin, check_added_names, merge_components, overlaid, warn_of_unused
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text

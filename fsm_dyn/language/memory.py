@@ -15,7 +15,7 @@ from fsm_dyn.language.expression_tree import Boolean, Compare, Name, Node, Text,
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.interfaces import Controller
 from fsm_dyn.language.model import DiscreteVariable, Mechanism
-from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Layout
 
 # -- Sampled controllers as memory ---------------------------------------------------------------------------
 #

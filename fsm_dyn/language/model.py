@@ -39,9 +39,8 @@ from fsm_dyn.language.keys import (
     section,
 )
 from fsm_dyn.language.keys import expression as expression_key
-from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.pins import PinEntry
-from fsm_dyn.language.requirement import Requirement
+from fsm_dyn.language.requirement import PartName, Requirement, RunPhase
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import DENSITY, INERTIA, LENGTH, MASS
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of

@@ -29,7 +29,7 @@ _BINARY: Mapping[str, Callable[[Node, Node], Node]] = {
 
 
 class ScalarAlgebra:
-    """Folds an expression of scalars to a node; :class:`fsm_dyn.derive.algebra.NodeAlgebra` adds vectors.
+    """Folds an expression of scalars to a node; :class:`fsm_dyn.derive.symbols.NodeAlgebra` adds vectors.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.programs.kernels import machine_code
 from fsm_dyn.run.executable import compiled_together
-from fsm_dyn.run.online_executable import own_programs
+from fsm_dyn.run.online import own_programs
 from fsm_dyn.runtime.abi import LiveHeader, TickState
 
 INTERVAL: Final = 0.02  # s between polls of the events

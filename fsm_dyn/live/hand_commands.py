@@ -8,8 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.language.hand_constraints import bodies_by_number, hand_slots, is_planar, request_inputs, slot_name
-from fsm_dyn.language.impositions import CONTACT, KINDS
+from fsm_dyn.language.impositions import (
+    CONTACT,
+    KINDS,
+    bodies_by_number,
+    hand_slots,
+    is_planar,
+    request_inputs,
+    slot_name,
+)
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.live.hand_contacts import HandContacts
 from fsm_dyn.live.stepper import LiveStepper

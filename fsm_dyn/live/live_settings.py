@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import convert
-from fsm_dyn.language.hand_constraints import MOST_AT_ONCE
+from fsm_dyn.language.impositions import MOST_AT_ONCE
 from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits
 from fsm_dyn.live.tick import MOST_SUBSTEPS, PASSIVITY_WORDS
 

@@ -26,9 +26,8 @@ from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.programs.kernels import BoundKernels
 from fsm_dyn.run import online as oc
 from fsm_dyn.run.executable import Array, ModeChart
-from fsm_dyn.run.online import Context, OnlineKernels, OnlineMode, routine_address
-from fsm_dyn.run.online_executable import OnlineExecutable
-from fsm_dyn.run.tables import GuardEnclosures, guard_enclosures
+from fsm_dyn.run.online import Context, OnlineExecutable, OnlineKernels, OnlineMode, routine_address
+from fsm_dyn.run.structures import GuardEnclosures, guard_enclosures
 from fsm_dyn.runtime.abi import NEVER, Event, OnlineKernel, Sizes
 from fsm_dyn.runtime.layouts import Tables
 
@@ -89,7 +88,7 @@ class _ReadyMode:
 class PooledExecutable(OnlineExecutable):
     """Executable with free kernels and room in its tables for modes not reached yet.
 
-    The arguments are those of :class:`~fsm_dyn.run.online_executable.OnlineExecutable`.
+    The arguments are those of :class:`~fsm_dyn.run.online.OnlineExecutable`.
     """
 
     _shelf: _KernelPool | None = None

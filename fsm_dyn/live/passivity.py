@@ -16,10 +16,10 @@ from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.live import z_width as conditions
+from fsm_dyn.live import sampled_loop as conditions
 from fsm_dyn.live.device_map import DeviceMap, port_of
 from fsm_dyn.live.driver_protocol import DeviceDynamics
-from fsm_dyn.live.sampled_response import INPUT_LENGTH, SampledLoop, linearise_sampled_loop, velocity_response
+from fsm_dyn.live.sampled_loop import INPUT_LENGTH, SampledLoop, linearise_sampled_loop, velocity_response
 
 # -- Stability of a coupled model with a device and a hand ---------------------------------------------------
 #
@@ -27,7 +27,7 @@ from fsm_dyn.live.sampled_response import INPUT_LENGTH, SampledLoop, linearise_s
 #
 # Device and hand are a mass on a spring and a damper, ``m x'' = F - b x' - k x``, solved exactly under a force that is
 # constant over a tick, or changes within it if the delay is no whole number of ticks. The model is that of
-# :class:`~fsm_dyn.live.sampled_response.SampledLoop`; the velocity is the one reported by the device. No assumption is
+# :class:`~fsm_dyn.live.sampled_loop.SampledLoop`; the velocity is the one reported by the device. No assumption is
 # made about frequencies, and aliasing is included: the loop is stable if and only if the map is (docs/theory.md).
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN, STATUS_COLUMN
 from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.run.executable import compiled_together
-from fsm_dyn.run.online_executable import own_programs
-from fsm_dyn.run.simulate import simulate
+from fsm_dyn.run.online import own_programs
+from fsm_dyn.run.simulator import simulate
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import Status, TickCounts
 
@@ -114,7 +114,7 @@ def off_line(recorded: Recording) -> Trajectory:
 
 
 def input_tables(recorded: Recording) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return the inputs of a recording as tables for :func:`fsm_dyn.run.simulate.simulate`.
+    """Return the inputs of a recording as tables for :func:`fsm_dyn.run.simulator.simulate`.
 
     A run without commands makes the same transitions offline, bit for bit: see :func:`off_line`.
     """

@@ -594,7 +594,7 @@ class LiveSession:
     def _energy_warnings(self) -> tuple[str, ...]:
         """Return the warning of an energy balance that does not close, of the rows that the ring still has."""
         # loaded after the run: no tick waits for it
-        from fsm_dyn.live.energy_of_ticks import energy_warnings
+        from fsm_dyn.live.tick_samples import energy_warnings
 
         rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, 0)
         return energy_warnings(

@@ -35,11 +35,10 @@ from fsm_dyn.programs.kernels import Kernels, compile_programs
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import support
 from fsm_dyn.run import structures as st
-from fsm_dyn.run.input_signals import InputSignals, PiecewiseCubic
+from fsm_dyn.run.input_signals import InputSignals, PiecewiseCubic, resolve_inputs
 from fsm_dyn.run.input_signals import assemble_inputs as join_inputs
 from fsm_dyn.run.integrators import METHOD, METHODS, Tableau
 from fsm_dyn.run.loop_state import LoopState, Workspace, asks_for_kernels, begin, provide_requested
-from fsm_dyn.run.run_inputs import resolve_inputs
 from fsm_dyn.run.structures import Bundle, Packed
 from fsm_dyn.runtime import abi
 from fsm_dyn.runtime.abi import (
@@ -210,7 +209,7 @@ class StabilityBounds:
 #
 # A :class:`LiveStepper` advances the model by one period per call, with the stepper of offline runs. The inputs
 # contain every action on the model; they are linear from tick to tick, or cubic if their rates enter the equations:
-# with the inputs of a run as ``sampled`` tables, :func:`fsm_dyn.run.simulate.simulate` makes the same transitions bit
+# with the inputs of a run as ``sampled`` tables, :func:`fsm_dyn.run.simulator.simulate` makes the same transitions bit
 # for bit.
 
 TURNS_PER_TICK: Final = 1000  # most steps and transitions in a tick; the work limit ends it earlier

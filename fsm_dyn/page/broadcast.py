@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import NOWHERE, FsmDynError, InputError, RunError
-from fsm_dyn.language.hand_constraints import MOST_AT_ONCE
+from fsm_dyn.language.impositions import MOST_AT_ONCE
 from fsm_dyn.live.controller import SLOWEST, fault_text
 from fsm_dyn.live.session import RunReport
 from fsm_dyn.page.live_view import LiveOptions, LiveView, check_mode

@@ -71,7 +71,7 @@ class Editor:
 def completions() -> dict[str, dict[str, str]]:
     """Return the keys of a model with their meanings: under the empty name the first ones, else those in a section."""
     # deferred: of edited models alone
-    from fsm_dyn.language.schema import json_schema
+    from fsm_dyn.language.describe_keys import json_schema
 
     schema = json_schema()
     sections: Mapping[str, Any] = schema["properties"]

@@ -22,8 +22,7 @@ from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import TableSchedule
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import free_names
-from fsm_dyn.language.hand_constraints import hand_inputs, hand_slots
-from fsm_dyn.language.impositions import CONTACT, GROUND
+from fsm_dyn.language.impositions import CONTACT, GROUND, hand_inputs, hand_slots
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, flat_parameters, flat_values, parameter_values
 from fsm_dyn.language.values import units as units_of
@@ -33,15 +32,13 @@ from fsm_dyn.live.launch import coupled_graph, merge_parameters
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
-from fsm_dyn.page.frames import FrameEncoder
-from fsm_dyn.page.pin_loads import RowSamples, live_forces, live_loads
+from fsm_dyn.page.frames import FrameEncoder, RowSamples, live_forces, live_loads
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
 from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
-from fsm_dyn.run.causes import GuardWords
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
 from fsm_dyn.run.transitions import Transition
-from fsm_dyn.run.words import Words
+from fsm_dyn.run.words import GuardWords, Words
 from fsm_dyn.runtime.abi import Event
 
 # -- Run parameters: parameters, free inputs and initial mode of a live run, set from its page ---------------

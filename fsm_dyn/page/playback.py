@@ -29,9 +29,8 @@ from fsm_dyn.live.recording import Recording, read_recording, recorded_graph
 from fsm_dyn.live.tick import ADVANCED, FIXED, TickColumns
 from fsm_dyn.live.tick_samples import parameter_changes
 from fsm_dyn.page.broadcast import Listener, error_payload, package_error
-from fsm_dyn.page.frames import FrameEncoder
+from fsm_dyn.page.frames import FrameEncoder, Impact, RowSamples, loads_payload
 from fsm_dyn.page.live_view import entry, independent_parameters
-from fsm_dyn.page.pin_loads import Impact, RowSamples, loads_payload
 from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
 from fsm_dyn.page.story import in_words, instants, quantity_words, story_payload, usual_charts, visit_times
 from fsm_dyn.run.loop_state import read_transitions
@@ -489,7 +488,7 @@ def open_recorded_run(path: Path) -> RecordedRun:
             raise InputError(f"no ticks in '{path}'", remedy="record a run that ticks")
         return from_recording(recorded, f"recording {path.name}")
     # deferred: recordings do not require it
-    from fsm_dyn.run.simulate import open_run
+    from fsm_dyn.run.simulator import open_run
 
     return from_trajectory(open_run(path), f"run {path.name}")
 
@@ -513,7 +512,7 @@ class Reruns:
 
     def run(self, changes: Mapping[str, float]) -> RecordedRun:
         """Return the finished run with further values of parameters."""
-        from fsm_dyn.run.simulate import simulate  # deferred: recordings do not require it
+        from fsm_dyn.run.simulator import simulate  # deferred: recordings do not require it
 
         own = {**self.parameters, **changes}
         trajectory = simulate(self.graph, until=self.until, parameters=own, on_failure="return")

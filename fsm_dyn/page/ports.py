@@ -289,7 +289,7 @@ SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # emulator commands wi
 
 
 class Emulated(Protocol):
-    """Emulator as the page uses it; see :class:`fsm_dyn.devices.emulators.emulator_process.Emulation`."""
+    """Emulator as the page uses it; see :class:`fsm_dyn.devices.emulators.emulated_device.Emulation`."""
 
     commands: tuple[str, ...]
 

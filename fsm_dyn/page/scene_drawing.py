@@ -23,8 +23,7 @@ from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.contact_forces import ContactLocation, Kinematics, contact_at, neighbours
 from fsm_dyn.run.online import ModeEvaluator, OnlineMode
 from fsm_dyn.run.record import scene_of
-from fsm_dyn.run.reported_forces import reported_forces
-from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.samples import Samples, reported_forces
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape, vector_of
 from fsm_dyn.run.scene_inference import with_symbols
 

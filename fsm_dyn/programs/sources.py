@@ -15,8 +15,7 @@ import numpy as np
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import Node, half_integer
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import reachable, rebuild, substitute, support
 from fsm_dyn.runtime.library import OF_ONE, OF_TWO
 

@@ -1,20 +1,29 @@
-"""Energy balance of a run, and a warning if it does not close (docs/theory.md, "The energy balance")."""
+"""Energy of a run: its balance, periods of compressed contacts, wear (docs/theory.md, "The energy balance")."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.draw.svg import html_table
+from fsm_dyn.draw.svg import table as text_table
+from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.programs.program import Only
+from fsm_dyn.run.extremes import largest
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.samples import SampleBetween, Samples
+
+if TYPE_CHECKING:
+    from fsm_dyn.language.pins import PinEntry
+    from fsm_dyn.run.samples import SampleBetween, Samples
+
 
 # -- Energy balance of a run (docs/theory.md, "The energy balance") ------------------------------------------
 
@@ -368,3 +377,185 @@ def rates_are_contradicted(
     largest = np.maximum.reduceat(np.abs(u), first_row[:-1], axis=0)
     contradicted: BoolArray = np.asarray((~(off <= _UNEXPLAINED * largest)).any(axis=1), np.bool_)
     return contradicted
+
+
+# -- Wear of connections, by Archard's law ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PinWear:
+    """Wear of a connection up to every row of a run, arrays of shape (n,).
+
+    Attributes
+    ----------
+    sliding : ndarray
+        Distance slid, m.
+    work : ndarray
+        Integral of the force across the sliding over that distance, N m.
+    depth : ndarray
+        Depth worn off, m.
+    """
+
+    sliding: FloatArray
+    work: FloatArray
+    depth: FloatArray
+
+
+def wear_of(rows: Samples, starts: BoolArray, between: SampleBetween) -> Mapping[str, PinWear]:
+    """Return the wear of the connections with the key ``wear``, by name.
+
+    Archard (1953): the volume worn off is proportional to force and distance, ``depth = rate * work / area``. Forces
+    are integrated by Gauss and Legendre within the steps; rigid impacts do not slide.
+
+    Parameters
+    ----------
+    rows : Samples
+        The recorded rows.
+    starts : ndarray of bool, shape (n,)
+        Which rows begin an interval of the run; no step leads to them.
+    between : SampleBetween
+
+    Raises
+    ------
+    InputError
+        The run was read from a file without its model.
+    """
+    automaton = rows.model.automaton
+    if automaton is None:
+        raise InputError("wear needs the model of the run", found="a run without its model")
+    entries = [entry for entry in automaton.mechanism.pins.values() if entry.wear is not None]
+    if not entries:
+        return {}
+    ends = np.flatnonzero(~starts)
+    h = rows.t[ends] - rows.t[ends - 1]
+    places, parts = gauss_points(POINTS)
+    times = rows.t[ends - 1, None] + h[:, None] * (0.5 * (places + 1.0))
+    inner = between(times.ravel(), np.repeat(ends - 1, POINTS))
+    return {str(entry.name): _wear(entry, rows, inner, ends, h[:, None] * (0.5 * parts)) for entry in entries}
+
+
+def _wear(entry: PinEntry, rows: Samples, inner: Samples, ends: IntArray, weights: FloatArray) -> PinWear:
+    assert entry.wear is not None
+    rate, area, radius = (
+        0.0 if text is None else float(evaluate_expression(text, rows.model.values))
+        for text in (entry.wear.rate, entry.wear.area, entry.wear.radius)
+    )
+
+    def integral(rates: FloatArray) -> FloatArray:
+        added = np.zeros(len(rows))
+        added[ends] = np.einsum("sk,sk->s", weights, rates.reshape(weights.shape))
+        return np.cumsum(added)
+
+    sliding, work = map(integral, inner.pins[entry.name].rubbing(radius))
+    return PinWear(sliding, work, rate / area * work)
+
+
+# -- Periods in which compliant contacts are compressed --------------------------------------------------------
+
+
+_HEADINGS: Final = ("contact", "from, s", "time, s", "impulse", "peak", "at, s", "peak/mean")
+
+
+@dataclass(frozen=True)
+class ContactPeriod:
+    """One compression of a compliant contact, from its closing to its opening.
+
+    Attributes
+    ----------
+    name : str
+        Of the contact.
+    begin, end : float
+        Closing and opening, s; the ends of the run, where it is compressed there.
+    whole : bool
+        Whether the run has both.
+    impulse : float
+        Integral of the normal force, N·s.
+    peak, peak_time : float
+        Largest normal force, N, between the rows too, and its time, s.
+    unit : str
+        Of the force, N, or N*m along an angle; the impulse is in this times s.
+    """
+
+    name: str
+    begin: float
+    end: float
+    whole: bool
+    impulse: float
+    peak: float
+    peak_time: float
+    unit: str = "N"
+
+    @property
+    def duration(self) -> float:
+        """Contact time, s."""
+        return self.end - self.begin
+
+    @property
+    def mean(self) -> float:
+        """Mean normal force, N."""
+        return self.impulse / self.duration
+
+    @property
+    def peak_over_mean(self) -> float:
+        """Ratio of largest and mean force; not a number without a force."""
+        return self.peak / self.mean if self.mean else float("nan")
+
+
+def contact_periods(rows: Samples, starts: BoolArray, between: SampleBetween) -> tuple[ContactPeriod, ...]:
+    """Return the compressions of all compliant contacts of a run, in order of time.
+
+    Forces are integrated by Gauss and Legendre within the steps. Rigid contacts have impulses in their place.
+
+    Parameters
+    ----------
+    rows : Samples
+        The recorded rows.
+    starts : ndarray of bool, shape (n,)
+        Which rows begin an interval of the run; no step leads to them.
+    between : SampleBetween
+    """
+    found = [period for k, row in rows.model.compliant for period in _of_contact(rows, starts, between, k, row)]
+    return tuple(sorted(found, key=lambda period: (period.begin, period.name)))
+
+
+def _of_contact(
+    rows: Samples, starts: BoolArray, between: SampleBetween, contact: int, row: int
+) -> Iterator[ContactPeriod]:
+    t, model = rows.t, rows.model
+    closed = np.array([chart.states[contact] != 0 for chart in model.charts])[rows.mode]
+    # a step belongs to the mode of its first row
+    steps = np.flatnonzero(closed[:-1] & ~starts[1:] & (np.diff(t) > 0.0))
+    places, parts = gauss_points(POINTS)
+    for part in np.split(steps, np.flatnonzero(t[steps[1:]] > t[steps[:-1] + 1]) + 1):
+        if not len(part):
+            continue
+        h = t[part + 1] - t[part]
+        times = t[part, None] + h[:, None] * (0.5 * (places + 1.0))
+        inner = between(times.ravel(), np.repeat(part, POINTS)).multiplier_table[:, row]
+        peak, when = largest(
+            t, rows.multiplier_table[:, row], part, float(t[-1]),
+            lambda at, first: between(at, first).multiplier_table[:, row],
+        )  # fmt: skip
+        begin, end = float(t[part[0]]), float(t[part[-1] + 1])
+        impulse = float((0.5 * h[:, None] * parts * inner.reshape(len(part), POINTS)).sum())
+        yield ContactPeriod(
+            model.contacts[contact].name,
+            begin,
+            end,
+            bool(begin > t[0] and end < t[-1]),
+            impulse,
+            peak,
+            when,
+            model.force_units[row] or "N",
+        )
+
+
+def periods_table(periods: Sequence[ContactPeriod]) -> str:
+    """Return periods of contact as text, a line for each."""
+    rows = [
+        (p.name, f"{p.begin:.6f}", f"{p.duration:.6g}", f"{p.impulse:.6g} {p.unit}*s", f"{p.peak:.6g} {p.unit}",
+         f"{p.peak_time:.6f}",
+         f"{p.peak_over_mean:.4g}")
+        for p in periods
+    ]  # fmt: skip
+    return text_table(_HEADINGS, rows)

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.derive.enumeration import ModeName
 from fsm_dyn.derive.guards import Guard, ListedGuards
-from fsm_dyn.derive.mode_names import ModeName
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.values import parameter_values
-from fsm_dyn.programs.enclosure_code import EnclosureCode
+from fsm_dyn.programs.intervals import EnclosureCode
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, compile_programs
 from fsm_dyn.programs.program import Program
-from fsm_dyn.run import tables as tb
-from fsm_dyn.run.tables import GuardEnclosures, far_guards, far_tables, guard_enclosures
+from fsm_dyn.run import structures as st
+from fsm_dyn.run.structures import GuardEnclosures, far_guards, far_tables, guard_enclosures
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import NEVER, ContactFlag, ContactState, ModeFlag, Restored, RowRole, Sizes, TransitionColumn
@@ -253,13 +253,13 @@ class Executable:
         ]
         self._fixed = self._tables_of_the_model()
         self._columns: dict[int, ModeColumns] = {}  # by the identity of the programs, which they keep
-        self._guard_rows = tb.GuardNumbers(self._guard_row)
+        self._guard_rows = st.GuardNumbers(self._guard_row)
         self._gated = [i for i, contact in enumerate(automaton.contacts) if contact.gated]
         self._closes_loops = any(row.role == "position" for row in automaton.rows)
         self._numbers: dict[tuple[int, ...], int] = {}  # the first chart with these contact states
         self._numbered = 0  # charts among them
         self._names: dict[tuple[int, ...], ModeName] = {}
-        self._growing: tb.GrowingTables | None = None  # of all charts, while modes are appended
+        self._growing: st.GrowingTables | None = None  # of all charts, while modes are appended
         self._places: dict[int, tuple[int, int]] = {}  # of the code of enclosures by its identity, see GuardEnclosures
         self._contact_flags_of_modes = _flags_of_modes(automaton, self._gated)
         self.tables = self._build()
@@ -489,7 +489,7 @@ class Executable:
         if count > sizes[Sizes.MAX_GUARDS] or not (code is None or id(code.words) in self._places):
             return self._build()
         if self._growing is None or self._growing.tables is not self.tables:
-            self._growing = tb.GrowingTables(self.tables)
+            self._growing = st.GrowingTables(self.tables)
         begin, room = (-1, 0) if code is None else self._places[id(code.words)]
         leaves = np.zeros((len(self.automaton.user_transitions), 1), np.int8)
         leaves[column.leaving] = 1
@@ -585,8 +585,8 @@ class Executable:
     def _nonzero(self) -> dict[str, npt.NDArray[np.int64]]:
         """Which entries of the rows and of the mass matrix can differ from zero, as the tables have it."""
         terms, n = self.automaton.terms, len(self.automaton.terms.layout.u)
-        rows = tb.nonzero_columns(terms.can_differ_from_zero("A")[:, :n])
-        mass = tb.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
+        rows = st.nonzero_columns(terms.can_differ_from_zero("A")[:, :n])
+        mass = st.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
         return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
 
     def _flags(self, programs: RunnableMode) -> int:
@@ -602,7 +602,7 @@ class Executable:
         friction = ContactFlag.FRICTION if contact.contact_law.rigid and contact.frictional else 0
         flags = (ContactFlag.GATED if contact.gated else 0) | (ContactFlag.LIMITED if contact.bounded_face else 0)
         flags |= (ContactFlag.POISSON if contact.poisson else 0) | (ContactFlag.TWO_SIDED if contact.bilateral else 0)
-        flags |= (ContactFlag.IN_SPACE if contact.in_space else 0) | tb.law_flags(contact.contact_law)
+        flags |= (ContactFlag.IN_SPACE if contact.in_space else 0) | st.law_flags(contact.contact_law)
         flags |= ContactFlag.GROUP * self._first_of_entry(index) + (
             ContactFlag.WHOLE_CIRCLE if contact.whole_circle else 0
         )

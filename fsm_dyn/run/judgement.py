@@ -13,7 +13,6 @@ import numpy as np
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.laws import FREE
-from fsm_dyn.language.phases import phase_named
 from fsm_dyn.language.requirement import (
     Always,
     ContactEvent,
@@ -30,14 +29,15 @@ from fsm_dyn.language.requirement import (
     State,
     StateCondition,
     conditions_of,
+    phase_named,
 )
+from fsm_dyn.run.energy import wear_of
 from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
 from fsm_dyn.run.phase_visits import PhaseVisit, judged_visits, with_phase_rows
 from fsm_dyn.run.run import Run, Runs
 from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of
 from fsm_dyn.run.transitions import Transition
-from fsm_dyn.run.wear import wear_of
 
 # -- Errors of the quantities of a run -----------------------------------------------------------------------
 #

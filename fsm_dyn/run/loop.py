@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.run import structures as st
-from fsm_dyn.run import tables as tb
 from fsm_dyn.run.executable import Executable, FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals, assemble_inputs
 from fsm_dyn.run.integrators import METHOD, METHODS, STIFF_METHODS
@@ -23,6 +22,7 @@ from fsm_dyn.run.loop_state import (
     NEARLY_SPENT,
     LoopState,
     ModeProvider,
+    Rows,
     RunArrays,
     Saver,
     Workspace,
@@ -33,7 +33,6 @@ from fsm_dyn.run.loop_state import (
     provide_requested,
     restore,
 )
-from fsm_dyn.run.rows import Rows
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime.abi import (
@@ -215,7 +214,7 @@ def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, option
         raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
     for name, found, wanted in (
         ("x0", len(x), sizes[Sizes.N_Q] + sizes[Sizes.N_U]),
-        ("c0", len(c), tb.context_length(sizes)),
+        ("c0", len(c), st.context_length(sizes)),
     ):
         if found != wanted:
             raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(wanted))

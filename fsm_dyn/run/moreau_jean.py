@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.run import outcomes
 from fsm_dyn.run import structures as st
-from fsm_dyn.run import tables as tb
 from fsm_dyn.run.executable import FirstRow, SavedState, check
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.loop_state import ModeProvider, RunArrays, Saver
@@ -200,7 +199,7 @@ def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
     s = tables.sizes
     widths = {
         "x": n_x,
-        "c": tb.context_length(s),
+        "c": st.context_length(s),
         "free_speeds": s[Sizes.N_U],
         "middle": n_x,
         "impulses": s[Sizes.N_ROWS],

@@ -12,10 +12,9 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.phases import Conjunction, RunPhase
-from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison, StateCondition
+from fsm_dyn.language.requirement import Conjunction, MeasuredQuantity, QuantityComparison, RunPhase, StateCondition
 from fsm_dyn.run.extremes import INSIDE, Steps, state_within
-from fsm_dyn.run.rows import Rows
+from fsm_dyn.run.loop_state import Rows
 from fsm_dyn.run.samples import RecordedSamples
 
 SHORTEST: Final = 2e-3  # s: a shorter visit is a part of the one before, unless the model states another limit

@@ -120,7 +120,7 @@ def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: b
     found = _stored(key) if cache else None
     if found is None:
         # SymPy is imported for derivations only
-        from fsm_dyn.derive.pin_connections import derive_pins
+        from fsm_dyn.derive.pin_forces import derive_pins
 
         found = derive_pins(mechanism, rows)
         if cache:

@@ -13,23 +13,20 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import FloatArray, InputFunction, IntArray
 from fsm_dyn.core.errors import Location
-from fsm_dyn.derive.mode_names import Pattern
+from fsm_dyn.derive.enumeration import Pattern
 from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
-from fsm_dyn.language.check_requirements import requirement_units
+from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.model import Body, Mechanism
-from fsm_dyn.language.phases import RunPhase
 from fsm_dyn.language.pins import listed_outputs
-from fsm_dyn.language.requirement import Requirement
+from fsm_dyn.language.requirement import Requirement, RunPhase
 from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
 from fsm_dyn.language.values import coordinate_bounds, named_values, units
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
-from fsm_dyn.run.loop_state import RunArrays, TransitionArrays
+from fsm_dyn.programs.program import Layout, Program
+from fsm_dyn.run.loop_state import Rows, RunArrays, TransitionArrays
 from fsm_dyn.run.outcomes import AT_CHANGE_POINTS, OUTCOMES, UNDECIDED, Outcome, read_candidates
-from fsm_dyn.run.rows import Rows
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, Scene, SceneShape
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.transitions import (

@@ -15,13 +15,13 @@ from fsm_dyn.core.arrays import FloatArray, InputFunction
 from fsm_dyn.core.errors import InputError, Location, optional_library
 from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
 from fsm_dyn.language.requirement import WEAR
-from fsm_dyn.run.continuation import StoredContinuation
+from fsm_dyn.run.energy import PinWear
 from fsm_dyn.run.extremes import locate
 from fsm_dyn.run.outcomes import OUTCOMES, Outcome
 from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run_setup import StoredContinuation
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.transitions import ChangePoint, Transition, transition_fields
-from fsm_dyn.run.wear import PinWear
 
 if TYPE_CHECKING:
     import pandas

@@ -18,7 +18,7 @@ from fsm_dyn.core.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from fsm_dyn.core.arrays import FloatArray
     from fsm_dyn.language.values import Parameters
-    from fsm_dyn.run.run_inputs import InputValue
+    from fsm_dyn.run.input_signals import InputValue
     from fsm_dyn.run.tolerances import Numerics, Tolerances
 
 # This module loads neither NumPy nor the runtime: the command line reads the declarations when it starts.

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.run import tables as tb
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.derive.guards import Guard, GuardCatalogue, ListedGuards
+from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
+from fsm_dyn.language.contacts import FeatureContact
+from fsm_dyn.language.laws import Law
+from fsm_dyn.language.shapes import CircleShape, Feature, LineShape, PlaneShape, SphereShape
+from fsm_dyn.programs.intervals import EnclosureCode
+from fsm_dyn.programs.kernels import Kernels, compile_programs
+from fsm_dyn.programs.program import Output, Program
+from fsm_dyn.programs.sources import share_angles
+from fsm_dyn.programs.traversal import tangent
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
     FEW,
@@ -21,8 +35,11 @@ from fsm_dyn.runtime.abi import (
     ArenaTop,
     Clock,
     ConditionColumn,
+    ContactFlag,
     Counters,
+    Event,
     Far,
+    GuardQuantity,
     ImpactEnergy,
     Notes,
     PassageColumn,
@@ -35,6 +52,395 @@ from fsm_dyn.runtime.abi import (
     ToleranceTable,
 )
 from fsm_dyn.runtime.layouts import DIMENSIONS, Buffers, Options, RunState, Tables, Work
+
+# -- Tables of a compiled automaton, as arrays for the runtime -----------------------------------------------
+#
+# All arrays are C-contiguous. Mode, guard and row numbers are stable: modes derived during a run are appended to the
+# mode and guard arrays.
+
+
+def law_flags(law: Law) -> int:
+    """Return the bits of the properties of a law."""
+    flags = (
+        (ContactFlag.RIGID if law.rigid else 0)
+        | (ContactFlag.COMPLIANT if law.compliant else 0)
+        | (ContactFlag.SWITCHED if law.switched else 0)
+    )
+    flags |= (ContactFlag.NO_GAP if law.rigid and not law.has_gap else 0) | (
+        ContactFlag.FORCE_LIMIT if law.force_limit else 0
+    )
+    return flags | (ContactFlag.FRICTION_ONLY if law.friction_only else 0) | (ContactFlag.LOADED if law.loaded else 0)
+
+
+def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
+    """Return the length of a kernel's context ``c``, from ``Tables.sizes``."""
+    return int(sizes[Sizes.N_P] + 4 * sizes[Sizes.N_W] + sizes[Sizes.N_CONTACTS] + sizes[Sizes.N_MEMORY])
+
+
+def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the starts of each row's columns, and the columns, of the entries of a matrix not identically zero."""
+    begin = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int64)
+    return begin, np.nonzero(entries)[1].astype(np.int64)
+
+
+class GuardNumbers:
+    """Numbers of guards, found once for each: modes embedded online have the same guards as each other.
+
+    Parameters
+    ----------
+    row : callable
+        Returns the numbers of a guard.
+    """
+
+    def __init__(self, row: Callable[[Guard], tuple[float, ...]]) -> None:
+        self._row = row
+        self._lock = Lock()  # runs are read in other threads
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all guards."""
+        self._places: dict[int, int] = {}  # by the identity of the guard
+        self._guards: list[Guard] = []  # kept, as an identity lasts as long as its object
+        self._table: NDArray[np.float64] | None = None
+        self._catalogue: tuple[GuardCatalogue, NDArray[np.float64]] | None = None
+
+    def _of_all(self, catalogue: GuardCatalogue) -> NDArray[np.float64]:
+        """Return the numbers of all guards of a catalogue."""
+        if self._catalogue is None or self._catalogue[0] is not catalogue:
+            rows = np.array([self._row(guard) for guard in catalogue.guards], np.float64)
+            self._catalogue = catalogue, rows if len(rows) else np.zeros((0, 0))
+        return self._catalogue[1]
+
+    def of(self, guards: Sequence[Guard]) -> NDArray[np.float64]:
+        """Return the numbers of guards, shape (n, numbers of one)."""
+        if isinstance(guards, ListedGuards):
+            return self._of_all(guards.catalogue)[guards.numbers]
+        with self._lock:
+            places = [self._places.get(id(guard), -1) for guard in guards]
+            new = [at for at, place in enumerate(places) if place < 0]
+            for at in new:
+                places[at] = self._places.setdefault(id(guards[at]), len(self._guards))
+                if places[at] == len(self._guards):
+                    self._guards.append(guards[at])
+            if new:
+                known = 0 if self._table is None else len(self._table)
+                rows = np.array([self._row(guard) for guard in self._guards[known:]], np.float64)
+                self._table = rows if self._table is None else np.concatenate([self._table, rows])
+            return np.zeros((0, 0)) if self._table is None else self._table[places]
+
+
+class GrowingTables:
+    """Tables to which modes are appended, at a cost that does not grow with their number.
+
+    Arrays have room behind them; tables handed out before show what they did.
+
+    Parameters
+    ----------
+    tables : Tables
+        Of the modes there are.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._rooms: dict[str, NDArray[Any]] = {}
+
+    def append(self, entries: Mapping[str, NDArray[Any]], **others: NDArray[Any]) -> Tables:
+        """Return the tables with entries behind those of some arrays, and other arrays in the place of some."""
+        grown = {}
+        for name, rows in entries.items():
+            present = getattr(self.tables, name)
+            end = len(present) + len(rows)
+            room = self._rooms.get(name)
+            if room is None or len(room) < end:
+                room = self._rooms[name] = np.empty((2 * end, *present.shape[1:]), present.dtype)
+                room[: len(present)] = present
+            room[len(present) : end] = rows
+            grown[name] = room[:end]
+        self.tables = self.tables._replace(**grown, **others)
+        return self.tables
+
+
+# -- Tables of the enclosures of guards, for proofs of the runtime on missed events --------------------------
+
+_ABSENT = -1
+
+
+class GuardEnclosures(NamedTuple):
+    """Entries of :class:`fsm_dyn.runtime.layouts.Tables`, and their sizes."""
+
+    enclosure_code: NDArray[np.int64]
+    enclosure_numbers: NDArray[np.float64]
+    mode_enclosure: NDArray[np.int64]
+    guard_enclosure: NDArray[np.int64]
+    enclosure_room: NDArray[np.int64]
+    sizes: dict[int, int]
+    places: dict[int, tuple[int, int]]  # by the identity of the words of a code: its beginning, that of its room
+
+
+def guard_enclosures(
+    codes: Sequence[EnclosureCode | None], counts: Sequence[int], shared: EnclosureCode | None = None, most: int = 0
+) -> GuardEnclosures:
+    """Return the tables of modes.
+
+    Parameters
+    ----------
+    codes : sequence of EnclosureCode or None
+        Of the guards of each mode, None without guards.  Modes of the same words share their code.
+    counts : sequence of int
+        Number of each mode's guards.
+    shared : EnclosureCode, optional
+        Of modes to be added: it is the first part of the code, and its room the first part of the room.
+    most : int, optional
+        Largest number of guards of these modes.
+    """
+    present = [code for code in (shared, *codes) if code is not None]
+    distinct = {id(code.words): code for code in present}
+    begin, room = {}, {}
+    words: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    numbers: list[NDArray[np.float64]] = [np.zeros(0)]
+    at = constants = kept = values = 0
+    for key, code in distinct.items():
+        guards = max([most, *(count for item, count in zip(codes, counts, strict=True) if _is(item, code))])
+        begin[key], room[key] = at, kept
+        words += [np.array([constants], np.int64), code.words]
+        numbers.append(code.numbers)
+        values = max(values, code.values + solved_values(code.unknowns, guards))
+        at += 1 + len(code.words)
+        constants += len(code.numbers)
+        kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
+        kept += 2 + 2 * code.moving + 2 * code.terms if code.terms else 0
+    outputs = [
+        np.full(count, _ABSENT, np.int64) if code is None else code.outputs
+        for code, count in zip(codes, counts, strict=True)
+    ]
+    return GuardEnclosures(
+        np.concatenate(words),
+        np.concatenate(numbers),
+        np.array([_ABSENT if code is None else begin[id(code.words)] for code in codes], np.int64),
+        np.concatenate([np.zeros(0, np.int64), *outputs]),
+        np.array([0 if code is None else room[id(code.words)] for code in codes], np.int64),
+        {
+            Sizes.MAX_MOVING: max((code.moving for code in present), default=0),
+            Sizes.MAX_VALUES: values,
+            Sizes.PROOF_WORDS: kept,
+        },
+        {key: (begin[key], room[key]) for key in distinct},
+    )
+
+
+def solved_values(unknowns: int, guards: int) -> int:
+    """Return how many jets the solution of so many equations for the guards on forces takes (force_enclosure.c)."""
+    return guards + 2 * unknowns + 2 * unknowns**2 if unknowns else 0
+
+
+def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:
+    return code is not None and code.words is other.words
+
+
+# -- Guards left out of steps while their shapes are far apart -----------------------------------------------
+#
+# The gap of two round shapes, and the gap of a round shape and a fixed line or plane, changes by no more than the
+# centres of the round shapes move; ``runtime/guards.c`` rests on this. A mode's program ``full`` is divided into
+# a core without these guards and one program for each of them.
+
+FEWEST = 60  # contacts below which evaluating all of their guards costs less than leaving some out
+_NEWTONIAN = "N"
+
+
+class FarParts(NamedTuple):
+    """Addresses of a mode's core and of its guards' kernels, 0 for guards in the core; the owner of their memory."""
+
+    core: int
+    guards: tuple[int, ...]
+    code: Kernels
+
+
+@dataclass(frozen=True)
+class FarGuards:
+    """Parts of an automaton to be left out of steps.
+
+    Attributes
+    ----------
+    contacts : frozenset of int
+        Contacts whose gaps change by no more than the centres move.
+    centres : Program
+        Positions and velocities (m, m/s), three each, of the centres of their round shapes, one after the other.
+    """
+
+    contacts: frozenset[int]
+    centres: Program
+
+    @cached_property
+    def kernel(self) -> Kernels:
+        """Machine code of the centres."""
+        return compile_programs([self.centres])
+
+    @property
+    def shapes(self) -> int:
+        """The number of round shapes."""
+        return self.centres.size // 6
+
+    def compiled(self, programs: RunnableMode) -> FarParts | None:
+        """Return the kernels of a mode's parts; None where it has too few guards to leave out."""
+        places = self.places(programs.guards)
+        if len(places) < FEWEST or not isinstance(programs, ModePrograms):
+            return None
+        kernels = compile_programs(divided(programs, places))
+        addresses = dict(zip(places, (kernel.address for kernel in kernels[1:]), strict=True))
+        each = tuple(addresses.get(number, 0) for number in range(len(programs.guards)))
+        return FarParts(kernels[0].address, each, kernels)
+
+    def places(self, guards: Sequence[Guard]) -> list[int]:
+        """Return which guards of a mode may be left out."""
+        return [
+            number
+            for number, guard in enumerate(guards)
+            if guard.event is Event.CLOSES
+            and guard.quantity is GuardQuantity.GAP
+            and guard.sign > 0.0
+            and guard.subject in self.contacts
+        ]
+
+
+def far_guards(automaton: Automaton) -> FarGuards | None:
+    """Return the parts of an automaton to be left out of steps; None if this would save nothing."""
+    fixed = _fixed_points(automaton)
+    contacts: set[int] = set()
+    origins: dict[str, None] = {}
+    for number, contact in enumerate(automaton.mechanism.contacts.values()):
+        if not isinstance(contact, FeatureContact):
+            continue
+        round_ones = _round_origins(automaton, contact.features, fixed)
+        if round_ones:
+            contacts.add(number)
+            origins |= dict.fromkeys(round_ones)
+    if len(contacts) < FEWEST:
+        return None
+    centres = _centres(automaton, tuple(origins))
+    moving = {"t", *automaton.terms.layout.q, *automaton.terms.layout.u, *automaton.terms.layout.p}
+    return FarGuards(frozenset(contacts), centres) if centres.used_arguments() <= moving else None
+
+
+def far_tables(
+    far: FarGuards | None, cores: Sequence[int], kernels: Sequence[tuple[int, ...]], counts: Sequence[int]
+) -> dict[str, Any]:
+    """Return the entries of the tables on guards left out.
+
+    Parameters
+    ----------
+    far : FarGuards, optional
+    cores : sequence of int
+        Address of each mode's core, 0: none.
+    kernels : sequence of tuple of int
+        Addresses of each mode's guards' kernels, none without a core.
+    counts : sequence of int
+        Number of each mode's guards.
+    """
+    if far is None:
+        return dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
+    each = [known or (0,) * count for known, count in zip(kernels, counts, strict=True)]
+    return {
+        "mode_core": np.array(cores, np.int64),
+        "guard_kernels": np.array([address for addresses in each for address in addresses], np.int64),
+        "shape_centres": far.kernel.addresses,
+    }
+
+
+def _fixed_points(automaton: Automaton) -> set[str]:
+    """Return the fixed points."""
+    names, layout = automaton.point_names, automaton.terms.layout
+    free = [_part_of(automaton.geometry, "points", [k]).used_arguments() <= {*layout.p} for k in range(len(names))]
+    return {name for name, is_free in zip(names, free, strict=True) if is_free} | {"O"}
+
+
+def _round_origins(automaton: Automaton, features: Iterable[Feature], fixed: set[str]) -> list[str]:
+    """Return the centres of the round shapes of a contact; none if its gap may change faster than they move."""
+    found = []
+    for feature in features:
+        shape = automaton.mechanism.shapes.get(feature.shape)
+        match shape:
+            case CircleShape() | SphereShape() if feature.part == "round" and shape.repeat is None:
+                found.append(shape.origin)
+            case LineShape() | PlaneShape() if shape.repeat is None:
+                if shape.frame != _NEWTONIAN or shape.origin not in fixed:
+                    return []
+            case _:
+                return []
+    return found
+
+
+def _centres(automaton: Automaton, origins: Sequence[str]) -> Program:
+    layout = automaton.terms.layout
+    graph, symbols, terms = automaton.terms.part({"q_dot": None}).graph()
+    rows = [automaton.point_names.index(name) for name in origins]
+    points = automaton.geometry.part({"points": rows}).nodes(graph)[1]["points"]
+    seeds = {symbols["t"]: graph.one} | dict(zip((symbols[name] for name in layout.q), terms["q_dot"], strict=True))
+    velocities = np.array(tangent(list(points.ravel()), seeds), dtype=object).reshape(points.shape)
+    return Program.from_nodes(layout, {"centres": np.hstack([points, velocities])})
+
+
+def divided(programs: ModePrograms, numbers: Sequence[int]) -> list[Program]:
+    """Return the core of a mode's program ``full``, with zeros for some guards, and the programs of these.
+
+    All make the operations of ``full``, with the same bits.
+    """
+    full = share_angles(programs.full)
+    left_out = set(numbers)
+    zero = full.first_instruction
+    constants = (*full.constants, 0.0)
+    shifted = [(op, tuple(index + (index >= zero) for index in operands)) for op, operands in full.instructions]
+    results = []
+    for output in full.results:
+        guards = output.name in ("guards", "slopes")
+        indices = tuple(
+            zero if guards and place in left_out else index + (index >= zero)
+            for place, index in enumerate(output.indices)
+        )
+        results.append(Output(output.name, output.shape, indices))
+    whole = Program(full.layout, constants, tuple(shifted), tuple(results))
+    core = whole.part(dict.fromkeys(whole.outputs))
+    return [core, *(_guard_program(full, place) for place in numbers)]
+
+
+def _guard_program(full: Program, place: int) -> Program:
+    """Return the program of one guard's value and slope."""
+    by_name = {output.name: output.indices for output in full.results}
+    return _cone(full, {"guards": (by_name["guards"][place],), "slopes": (by_name["slopes"][place],)})
+
+
+def _part_of(program: Program, name: str, rows: Sequence[int]) -> Program:
+    """Return the program of some rows of an output."""
+    output = next(output for output in program.results if output.name == name)
+    table = np.array(output.indices, dtype=np.int64).reshape(output.shape)[list(rows)]
+    return _cone(program, {name: tuple(int(index) for index in table.ravel())})
+
+
+def _cone(program: Program, wanted: dict[str, tuple[int, ...]]) -> Program:
+    """Return the program of a few values; unlike ``part`` in a time independent of the length of the program."""
+    first = program.first_instruction
+    needed: set[int] = set()
+    ahead = [index for indices in wanted.values() for index in indices]
+    while ahead:
+        index = ahead.pop()
+        if index >= first and index not in needed:
+            needed.add(index)
+            ahead += program.instructions[index - first][1]
+    order = sorted(needed)
+    n = len(program.layout.arguments)
+    used = {i for index in order for i in program.instructions[index - first][1]}
+    used |= {index for indices in wanted.values() for index in indices}
+    constants = sorted(index for index in used if n <= index < first)
+    number = {index: n + k for k, index in enumerate(constants)}
+    number |= {index: n + len(constants) + k for k, index in enumerate(order)}
+    instructions = tuple(
+        (op, tuple(number.get(i, i) for i in operands))
+        for op, operands in (program.instructions[index - first] for index in order)
+    )
+    results = tuple(
+        Output(name, (len(indices),), tuple(number.get(i, i) for i in indices)) for name, indices in wanted.items()
+    )
+    return Program(program.layout, tuple(program.constants[i - n] for i in constants), instructions, results)
+
 
 # -- Named tuples of arrays as the structures ----------------------------------------------------------------
 #
@@ -228,7 +634,7 @@ def full_length(tables: Tables) -> int:
 def row_width(tables: Tables) -> int:
     """Return the number of columns of ``Buffers.rows``."""
     s = tables.sizes
-    return int(1 + 3 * (s[Sizes.N_Q] + s[Sizes.N_U]) + tb.context_length(s) - s[Sizes.N_P])
+    return int(1 + 3 * (s[Sizes.N_Q] + s[Sizes.N_U]) + context_length(s) - s[Sizes.N_P])
 
 
 def record_width(tables: Tables) -> int:
@@ -322,7 +728,7 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         n_u,
         LOG_LENGTH,
         int(s[Sizes.N_CONTACTS]),
-        tb.context_length(s),
+        context_length(s),
         Far.COUNT if len(tables.shape_centres) else 0,
         1 + int(s[Sizes.MAX_GUARDS]) if len(tables.shape_centres) else 0,
         int(s[Sizes.MAX_GUARDS]) if len(tables.shape_centres) else 0,

@@ -20,8 +20,7 @@ from fsm_dyn.language.expression_tree import CASE_FUNCTIONS
 from fsm_dyn.programs import functions as f
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.intervals import Interval, enclose
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import reachable, rebuild, tangent
 
 Floats = npt.NDArray[np.float64]

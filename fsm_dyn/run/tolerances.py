@@ -20,7 +20,7 @@ from fsm_dyn.language.dimensions import Scope
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.keyed import keys_of
-from fsm_dyn.language.numerics import NUMERICS, ModelTolerances
+from fsm_dyn.language.mechanism_form import NUMERICS, ModelTolerances
 from fsm_dyn.language.scales import SI, Measures, Scales, measures, units_of
 from fsm_dyn.language.units import DIMENSIONLESS, ENERGY, LENGTH, TIME, Dimension, dimension_text, divide, power
 from fsm_dyn.language.values import check_unit

@@ -18,11 +18,16 @@ from fsm_dyn.draw.run_diagrams import timeline_svg, visit_graph_svg
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.language.requirement import WEAR
 from fsm_dyn.run import run_files as data_sets
-from fsm_dyn.run.causes import Happening
-from fsm_dyn.run.contact_periods import ContactPeriod, contact_periods
-from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
-from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
+from fsm_dyn.run.energy import (
+    ContactPeriod,
+    EnergyBalance,
+    PinWear,
+    contact_periods,
+    energy_balance,
+    energy_warnings,
+    wear_of,
+)
 from fsm_dyn.run.explanation import Explanation, describe_outcome, explain, prospects
 from fsm_dyn.run.extremes import Extremes, extremes
 from fsm_dyn.run.judgement import Judgement, judge
@@ -32,11 +37,12 @@ from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.run_files import run_bytes
 from fsm_dyn.run.run_options import MOST_STEPS
+from fsm_dyn.run.run_setup import StoredContinuation
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
 from fsm_dyn.run.samples import Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
 from fsm_dyn.run.visits import RunReading, Visits
-from fsm_dyn.run.wear import PinWear, wear_of
+from fsm_dyn.run.words import Happening
 from fsm_dyn.runtime.abi import Status
 
 if TYPE_CHECKING:
@@ -567,7 +573,7 @@ class Trajectory:
             If the package rerun-sdk is not installed (the extra ``rerun``).
         """
         # drawn for files alone
-        from fsm_dyn.run.run_rerun import write_rrd
+        from fsm_dyn.run.viewer_files import write_rrd
 
         return write_rrd(self.rows, self.transitions, self.sample, Path(path))
 
@@ -594,7 +600,7 @@ class Trajectory:
             If the package mcap is not installed (the extra ``live``).
         """
         # drawn for files alone
-        from fsm_dyn.run.run_mcap import write_mcap
+        from fsm_dyn.run.viewer_files import write_mcap
 
         return write_mcap(self.rows, self.transitions, self.sample, Path(path))
 
@@ -619,7 +625,7 @@ class Trajectory:
             If the run has no drawing.
         """
         # drawn for files alone
-        from fsm_dyn.run.run_gltf import write_glb
+        from fsm_dyn.run.viewer_files import write_glb
 
         return write_glb(self.rows, self.sample, Path(path))
 

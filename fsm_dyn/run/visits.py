@@ -16,12 +16,11 @@ from fsm_dyn.draw.run_diagrams import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.draw.svg import PhaseFill, html_table, phase_fills, table
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison
-from fsm_dyn.run.causes import Happening, Sentences
 from fsm_dyn.run.judgement import Judge
 from fsm_dyn.run.phase_visits import NO_PHASE, PhaseVisit, default_shortest, judged_visits, merged
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.transitions import REASONS, Transition, counted
-from fsm_dyn.run.words import OPEN, STICK, EntryStates, Words
+from fsm_dyn.run.words import OPEN, STICK, EntryStates, Happening, Sentences, Words
 from fsm_dyn.runtime.abi import Reason
 
 # -- Short names of modes: the fewest contacts that distinguish a mode from the other visited ones -----------

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fsm_dyn.core.errors import ExpressionError, InputError, ModelError
+from fsm_dyn.language.describe_keys import mapping_classes
 from fsm_dyn.language.expression_tree import FUNCTIONS, fold, free_names
 from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.keyed import keys_of
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.schema import mapping_classes
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Tree, compose
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.language.describe_keys import starter
 from fsm_dyn.language.loader import load
-from fsm_dyn.language.schema import starter
 
 
 def error_of(source: object, **more: str) -> str:

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.live.device_map import DeviceMap, Limits, device_map_for
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession

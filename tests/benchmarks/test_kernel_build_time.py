@@ -11,8 +11,7 @@ import pytest
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import ObjectCache, compile_programs
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 pytestmark = pytest.mark.benchmark
 

@@ -19,8 +19,7 @@ from fsm_dyn.automaton import compilation
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import ObjectCache, compile_programs
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.sources import to_c
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]

@@ -18,7 +18,7 @@ import fsm_dyn
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.run.executable import Executable
-from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.online import OnlineExecutable
 from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.live.device_map import add_couplers, device_map_for
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession

@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.language import models
 from fsm_dyn.run import loop
 from fsm_dyn.run.executable import Executable
-from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.online import OnlineExecutable
 
 pytestmark = pytest.mark.benchmark
 SECONDS, UNTIL, FEWEST, MOST = 0.1, 2.0, 5, 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.live.session import LiveSession
 
 PATIENT = 30.0  # s that a machine under load may take for what should take a moment

@@ -17,7 +17,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import pantograph
 from fsm_dyn.devices import pantograph as haply_board
 from fsm_dyn.devices.connections import DeviceDisconnected
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.devices.pantograph import angles_of
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.live_settings import LiveSettings

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import fsm_dyn.core.errors
+from fsm_dyn.language.describe_keys import json_schema
 from fsm_dyn.language.loader import load
-from fsm_dyn.language.schema import json_schema
 from tests.exports.building import quick_units
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from fsm_dyn.exports.c_model import start_parameters, tunable_parameters, with_s
 from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.exports.exported_run import identifiers, mode_identifiers, prefix_of
 from fsm_dyn.run.loop import run_automaton
-from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.online import OnlineExecutable
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.runtime.abi import Status
 from tests.exports.building import FLAGS, LONG, SANITIZE, Machine, built, exported, machine_object, printed

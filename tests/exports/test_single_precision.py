@@ -12,14 +12,14 @@ import pytest
 import fsm_dyn
 import fsm_dyn.runtime
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.single_precision import (
+from fsm_dyn.exports.export import (
     DOUBLE_EPS,
     FLOAT_EPS,
     LEFT_OUT,
     ROUNDINGS,
     in_floats,
     of_floats,
+    prepared,
     runtime_in_floats,
     single_tolerances,
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsm_dyn.core.errors import RunError
-from fsm_dyn.exports.unit_files import compiler, shared_library
+from fsm_dyn.exports.fmi import compiler, shared_library
 from fsm_dyn.programs.kernels import SUFFIX
 from tests.runtime.building import COMPILER
 

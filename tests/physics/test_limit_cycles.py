@@ -227,7 +227,7 @@ def test_memory_that_counts_is_no_state(wheel):
 
 def test_a_ratchet_repeats_itself_tooth_by_tooth():
     """Its tooth enters the gaps: with its growth named, the mechanism is the same one tooth later, and not without."""
-    from fsm_dyn.analysis.sections import Relabelling
+    from fsm_dyn.analysis.limit_cycle import Relabelling
 
     graph = fsm_dyn.compile("ratchet")
     automaton, layout = graph.automaton, graph.automaton.terms.layout

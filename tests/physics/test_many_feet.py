@@ -9,7 +9,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive import limits
+from fsm_dyn.derive import embedding
 
 M, G, H, A = 2.0, 9.81, 0.15, 0.2
 WAYS = [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_jean", "step": 1e-3}]
@@ -117,7 +117,7 @@ def test_friction_that_becomes_unlike_on_the_way_shifts_the_load(options):
 
 def test_a_list_of_limits_that_is_too_long_is_refused_by_name(monkeypatch):
     """With own kernels alone: the start compiles without its mode, so that the remedy can be followed."""
-    monkeypatch.setattr(limits, "MOST_LIMITS", 10)
+    monkeypatch.setattr(embedding, "MOST_LIMITS", 10)
     graph = fsm_dyn.compile(block(5, 0.3) | {"name": "refused"}, cache=False)
     with pytest.raises(
         ModelError, match=r"more ways than can be listed[\s\S]*remedy: simulate\(..., strategy='online'\)"

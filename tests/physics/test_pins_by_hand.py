@@ -8,7 +8,7 @@ import yaml
 
 import fsm_dyn
 from fsm_dyn.cli.run import loads_command
-from fsm_dyn.run.contact_periods import periods_table
+from fsm_dyn.run.energy import periods_table
 
 MODELS = Path(__file__).parents[2] / "yaml_models"
 G = 9.81

@@ -22,7 +22,7 @@ import fsm_dyn
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language import models
-from fsm_dyn.run.online_executable import EarnedExecutable, OnlineExecutable
+from fsm_dyn.run.online import EarnedExecutable, OnlineExecutable
 from fsm_dyn.runtime.abi import Reason
 from tests.physics.starts import STARTS
 from tests.physics.variants import VARIANTS

@@ -7,5 +7,5 @@ is itself a program, so the driver communicates with another process, across the
 
 The program prints the options of the driver on its first line, takes commands as lines of JSON on its standard input,
 one ``{"do": name, ...}`` each, and ends when the input closes.  ``state`` and ``log`` are answered by a line; see
-:mod:`.command_channel` for its side of this, :mod:`.emulator_process` for the other.
+:mod:`.emulated_device` for both sides of this.
 """

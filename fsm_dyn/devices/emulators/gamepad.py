@@ -19,8 +19,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.driver_tools import OptionReader
-from fsm_dyn.devices.emulators.emulated_device import CommandChannel, PacketCorruption, given_options, new_folder
-from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
+from fsm_dyn.devices.emulators.emulated_device import (
+    CommandChannel,
+    EmulationProcess,
+    PacketCorruption,
+    given_options,
+    new_folder,
+)
 from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, EVENT, named_axes
 
 FULL: Final = 32767

@@ -15,8 +15,14 @@ from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import hapkit as hf
-from fsm_dyn.devices.emulators.emulated_device import CommandChannel, EmulatedHandle, Meter, given_options, new_folder
-from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
+from fsm_dyn.devices.emulators.emulated_device import (
+    CommandChannel,
+    EmulatedHandle,
+    EmulationProcess,
+    Meter,
+    given_options,
+    new_folder,
+)
 from fsm_dyn.live.pacing import ask_for_privileges
 from fsm_dyn.live.strokes import Rhythm, Stroke
 
@@ -282,7 +288,7 @@ class EmulatedHapkit:
         self.board.watchdog = round(MICRO * self._options["watchdog"]) if on else 0
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the device; see :class:`.emulator_process.Emulation`."""
+        """Return the state of the device; see :class:`.emulated_device.Emulation`."""
         handle, board = self.handle, self.board
         zero = self._zero * self._resolution  # positions are relative to the zero of the driver
         return {

@@ -25,8 +25,13 @@ from websockets.server import ServerProtocol
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.driver_tools import OptionReader
-from fsm_dyn.devices.emulators.emulated_device import CommandChannel, EmulatedDevice, check, given_options
-from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
+from fsm_dyn.devices.emulators.emulated_device import (
+    CommandChannel,
+    EmulatedDevice,
+    EmulationProcess,
+    check,
+    given_options,
+)
 from fsm_dyn.devices.inverse3 import AXES, FORMATS, listed, parsed, vector, within
 from fsm_dyn.live.pacing import ask_for_privileges
 

@@ -22,11 +22,11 @@ from fsm_dyn.devices.emulators.emulated_device import (
     STEP,
     CommandChannel,
     EmulatedDevice,
+    EmulationProcess,
     check,
     given_options,
     new_folder,
 )
-from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.pantograph import BOARD, VERSIONS, angles_of, force_of, origin_of, pose_of
 from fsm_dyn.live.pacing import ask_for_privileges
 

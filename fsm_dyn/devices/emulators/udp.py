@@ -14,8 +14,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fsm_dyn.devices import udp as datagrams
-from fsm_dyn.devices.emulators.emulated_device import CommandChannel, EmulatedDevice, check, given_options
-from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
+from fsm_dyn.devices.emulators.emulated_device import (
+    CommandChannel,
+    EmulatedDevice,
+    EmulationProcess,
+    check,
+    given_options,
+)
 from fsm_dyn.devices.udp import BadDatagramError, SampleDatagram
 from fsm_dyn.live.driver_protocol import ADMITTANCE
 from fsm_dyn.live.pacing import ask_for_privileges

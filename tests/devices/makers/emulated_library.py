@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
+from fsm_dyn.devices.emulators.emulated_device import EmulationProcess
 
 HERE = Path(__file__).parent
 STRICT = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wconversion", "-O2", "-fPIC", "-shared"]

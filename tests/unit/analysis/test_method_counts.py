@@ -9,8 +9,7 @@ from fsm_dyn.analysis.method_counts import dense_solution
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.derive.elimination import solve_symmetric
 from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import fsm_dyn
 from fsm_dyn.analysis.study_runs import study_settings
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.loader import load
-from fsm_dyn.run.run_inputs import input_in_effect, scaled_input
+from fsm_dyn.run.input_signals import input_in_effect, scaled_input
 from fsm_dyn.run.run_options import RunOptions
 
 UNTIL = 1.3

@@ -7,8 +7,7 @@ from fsm_dyn.automaton.configuration_search import free_shifts
 from fsm_dyn.automaton.proof_check import _is_still
 from fsm_dyn.programs.functions import cos, minimum, sin
 from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 LAYOUT = Layout(q=("x", "y", "s", "q"), p=("k",))
 X, Y, S, Q = 1, 2, 3, 4

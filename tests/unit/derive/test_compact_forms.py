@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.derive.compact_forms import with_quotients
-from fsm_dyn.derive.fractions import Cost, Fractions
+from fsm_dyn.derive.compact_forms import Cost, Fractions, with_quotients
 from fsm_dyn.language import models
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.algebra import NodeAlgebra
 from fsm_dyn.derive.kinematics import Frames, Points, Space
 from fsm_dyn.derive.reduction import Reducer
+from fsm_dyn.derive.symbols import NodeAlgebra
 from fsm_dyn.language.elements import BodyFrame, SimpleFrame, SpaceFrame
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Point

@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import combined, scripted
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import DeviceSpec, Sample

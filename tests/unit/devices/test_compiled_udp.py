@@ -14,7 +14,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.devices import udp
 from fsm_dyn.devices import udp as datagrams
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.devices.udp import SampleDatagram
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import Limits

@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="emulated across POSIX")
 OPTIONS = {"hapkit": {}, "pantograph": {}, "gamepad": {"axes": ["x"]}, "udp": {"axes": 2}, "inverse3": {}}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import connections as serial_line
 from fsm_dyn.devices import hapkit
 from fsm_dyn.devices import hapkit as hf
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.devices.hapkit import Driver
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics
 from fsm_dyn.live.watchdog import make_safe

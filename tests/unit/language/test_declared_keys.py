@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn.language.describe_keys import METHODS, METHODS_FILE, builder_methods, with_tables
+from fsm_dyn.language.describe_keys import METHODS, METHODS_FILE, builder_methods, mapping_classes, with_tables
 from fsm_dyn.language.keyed import KeyedMapping, keys_of
 from fsm_dyn.language.loader import _LEFT_OUT, load
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Body
-from fsm_dyn.language.schema import mapping_classes
 
 PAGE = Path(__file__).parents[3] / "docs" / "language.md"
 

@@ -3,10 +3,10 @@
 import pytest
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.describe_keys import mapping_classes
 from fsm_dyn.language.keyed import keys_of
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.mechanism_form import MechanismForm
-from fsm_dyn.language.schema import mapping_classes
 from fsm_dyn.language.yaml import LocatedStr, compose
 
 CLASSES = mapping_classes(MechanismForm)

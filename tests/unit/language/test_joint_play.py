@@ -6,7 +6,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.language import schema
+from fsm_dyn.language import describe_keys
 from fsm_dyn.language.loader import load
 
 MODEL = """
@@ -111,7 +111,7 @@ def test_calls_make_the_same_model_as_the_file():
 
 
 def test_the_schema_has_both_forms():
-    revolute = schema.json_schema()["$defs"]["RevoluteForm"]["properties"]
+    revolute = describe_keys.json_schema()["$defs"]["RevoluteForm"]["properties"]
     assert '"type": ["string", "number"]' in json.dumps(revolute["backlash"]) or "$ref" in json.dumps(
         revolute["backlash"]
     )

@@ -13,8 +13,8 @@ from fsm_dyn import language as spec
 from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.language import loader
 from fsm_dyn.language.contacts import GapContact
+from fsm_dyn.language.describe_keys import starter
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.schema import starter
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree, compose
 
 MODELS = Path(__file__).parent / "models"

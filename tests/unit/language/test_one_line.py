@@ -74,7 +74,7 @@ from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.describe_keys import builder_methods, table
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.mechanism_form import MechanismForm
-from fsm_dyn.language.schema import json_schema, mapping_classes
+from fsm_dyn.language.describe_keys import json_schema, mapping_classes
 found = {"": load(model).digest, "methods": builder_methods().count('"new_key": new_key')}
 found["tables"] = sum("| a meaning |" in table(cls) for cls in mapping_classes(MechanismForm))
 found["schema"] = json.dumps(json_schema()).count('"description": "a meaning"')

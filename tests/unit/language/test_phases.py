@@ -4,10 +4,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import PhaseWarning
+from fsm_dyn.language.describe_keys import json_schema
 from fsm_dyn.language.loader import load
-from fsm_dyn.language.phases import RunPhase, unreachable
-from fsm_dyn.language.requirement import PhaseEvent, QuantityComparison, StateCondition
-from fsm_dyn.language.schema import json_schema
+from fsm_dyn.language.requirement import PhaseEvent, QuantityComparison, RunPhase, StateCondition, unreachable
 
 CART = """fsm_dyn: 1
 name: cart

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fsm_dyn.language.describe_keys import json_schema, mapping_classes, starter
 from fsm_dyn.language.mechanism_form import MechanismForm
-from fsm_dyn.language.schema import json_schema, mapping_classes, starter
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Tree, compose
 
 ROOT = Path(__file__).parents[3]

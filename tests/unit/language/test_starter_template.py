@@ -3,8 +3,8 @@
 import pytest
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.describe_keys import starter
 from fsm_dyn.language.loader import load
-from fsm_dyn.language.schema import starter
 
 
 @pytest.mark.parametrize("name", ["my_model", "gripper-2", "N", "x"])

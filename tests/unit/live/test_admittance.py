@@ -15,8 +15,7 @@ import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import combined, udp
-from fsm_dyn.devices.emulators.emulated_device import FollowingHandle
-from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.devices.emulators.emulated_device import FollowingHandle, emulation
 from fsm_dyn.live.controller import FAULT, FAULTS, RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceSpec, Sample

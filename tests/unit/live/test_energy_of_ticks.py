@@ -5,10 +5,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.cli.live import _told
-from fsm_dyn.live.energy_of_ticks import energy_warnings
 from fsm_dyn.live.launch import prepare
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.tick_samples import energy_warnings
 
 SPRING = {
     "fsm_dyn": 1,

@@ -12,7 +12,7 @@ from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
-from fsm_dyn.run.simulate import simulate
+from fsm_dyn.run.simulator import simulate
 from fsm_dyn.runtime.abi import Status
 
 ROD = {"mass": "1 kg", "inertia": {"zz": "0.01 kg*m^2"}}

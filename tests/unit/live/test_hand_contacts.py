@@ -13,7 +13,7 @@ from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.page.live_view import coupled_for_page
-from fsm_dyn.run.simulate import simulate
+from fsm_dyn.run.simulator import simulate
 
 SIDE = 0.1
 SCENE = {

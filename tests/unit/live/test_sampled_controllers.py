@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.device_map import add_couplers
-from fsm_dyn.live.sampled_response import linearise_sampled_loop
+from fsm_dyn.live.sampled_loop import linearise_sampled_loop
 from fsm_dyn.live.stepper import LiveStepper
 
 SERVO = {

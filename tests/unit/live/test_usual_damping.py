@@ -8,9 +8,17 @@ import pytest
 import fsm_dyn
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import DeviceDynamics
-from fsm_dyn.live.launch import coupled_graph, prepare
+from fsm_dyn.live.launch import (
+    LEAST_RATIO,
+    MOST_PER_TICK,
+    coupled_graph,
+    damped_graph,
+    most_felt,
+    port_masses,
+    prepare,
+    usual_dampings,
+)
 from fsm_dyn.live.stepper import LiveStepper
-from fsm_dyn.live.usual_damping import LEAST_RATIO, MOST_PER_TICK, damped_graph, most_felt, port_masses, usual_dampings
 from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 
 UNKNOWN = DeviceDynamics()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import rebuild
 
 SMOOTH = ("neg", "add", "sub", "mul", "sin", "cos", "tanh", "atan")

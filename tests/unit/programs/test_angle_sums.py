@@ -4,8 +4,7 @@ import numpy as np
 
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.sources import share_angles
 
 LAYOUT = Layout(q=("a", "b", "c"), p=("p",))

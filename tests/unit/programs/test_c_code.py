@@ -3,8 +3,7 @@ import pytest
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.sources import to_c
 from fsm_dyn.programs.traversal import rebuild
 

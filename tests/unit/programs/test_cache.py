@@ -252,7 +252,7 @@ import sys, time
 from fsm_dyn.programs.functions import sin
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import compile_programs
-from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Layout
 from fsm_dyn.programs.program import Program
 start = float(sys.argv[1])
 graph = ExpressionGraph()

@@ -6,8 +6,7 @@ import pytest
 from fsm_dyn.programs.functions import absolute, cos, sin, sqrt
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.intervals import Contractor, Interval
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 LINE = Layout(q=("a", "b"))
 

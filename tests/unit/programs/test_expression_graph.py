@@ -6,8 +6,7 @@ import pytest
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.functions import cos, sin, sqrt
 from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import evaluate, reachable
 
 

@@ -23,8 +23,7 @@ from fsm_dyn.programs.functions import (
 )
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import compile_programs
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 nan, inf = math.nan, math.inf
 UNARY = {

@@ -8,8 +8,7 @@ from fsm_dyn.programs import intervals
 from fsm_dyn.programs.functions import compare, sqrt, where
 from fsm_dyn.programs.graph import OPERATIONS, TRUTH_VALUED, ExpressionGraph
 from fsm_dyn.programs.intervals import Interval, enclose
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 ONE = Layout(q=("a", "b", "c"))
 ENDS = [

@@ -12,8 +12,7 @@ from fsm_dyn.programs import llvm as program_splitting
 from fsm_dyn.programs.functions import compare, sin, where
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import ObjectCache, compile_programs
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 
 @pytest.fixture
@@ -146,7 +145,7 @@ import ctypes, mmap, sys
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import ObjectCache, compile_programs
-from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Layout
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs import kernels
 
@@ -217,7 +216,7 @@ import sys
 from fsm_dyn.programs.functions import sin
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import compile_programs
-from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Layout
 from fsm_dyn.programs.program import Program
 x = ExpressionGraph().symbol("x")
 assert compile_programs([Program.from_nodes(Layout(q=("x",)), {"a": sin(x)})])[0](0.0, [0.0], []) == 0.0

@@ -1,8 +1,7 @@
 import pytest
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 
 
 def test_positions(layout):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fsm_dyn.run import loop
-from fsm_dyn.run import tables as tb
+from fsm_dyn.run import structures as st
 from fsm_dyn.run.run_options import RunOptions
-from fsm_dyn.run.tables import guard_enclosures
+from fsm_dyn.run.structures import guard_enclosures
 from fsm_dyn.run.tolerances import Tolerances
 from fsm_dyn.runtime.abi import NEVER, ContactFlag, Event, Sizes, TransitionColumn
 from fsm_dyn.runtime.layouts import Tables
@@ -95,8 +95,8 @@ def make_tables(
         "contact_rows": np.array([[k, -1, -1, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 4),
         "contact_ends": np.full((contacts, 3), -1, dtype=np.int64),
         "contact_outline": np.full(contacts, -1, dtype=np.int64),
-        **dict(zip(("row_begin", "row_columns"), tb.nonzero_columns(np.ones((n_rows, n_u), bool)), strict=True)),
-        **dict(zip(("mass_begin", "mass_columns"), tb.nonzero_columns(np.ones((n_u, n_u), bool)), strict=True)),
+        **dict(zip(("row_begin", "row_columns"), st.nonzero_columns(np.ones((n_rows, n_u), bool)), strict=True)),
+        **dict(zip(("mass_begin", "mass_columns"), st.nonzero_columns(np.ones((n_u, n_u), bool)), strict=True)),
         "transitions": _transition_table(transitions),
         "transition_states": np.array(
             [modes[item["target"]][2] if item.get("target", -1) >= 0 else [-1] * contacts for item in transitions],

@@ -5,8 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.derive.mode_programs import ModePrograms
-from fsm_dyn.run.online import OnlineMode
-from fsm_dyn.run.online_executable import usual_allowance
+from fsm_dyn.run.online import OnlineMode, usual_allowance
 
 EVALUATIONS = 7  # of a trial step of dopri5: six stages and its end
 

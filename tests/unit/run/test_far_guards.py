@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.run.executable import Executable
-from fsm_dyn.run.tables import FEWEST, divided, far_guards
+from fsm_dyn.run.structures import FEWEST, divided, far_guards
 from tests.unit.run.loose_bodies import scene
 from tests.unit.run.test_clear_guards import library_of_every_guard, runs_of
 

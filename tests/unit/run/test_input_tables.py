@@ -9,8 +9,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import compile_programs
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.run.input_signals import (
     InputSignals,
     KernelSource,

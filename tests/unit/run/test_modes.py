@@ -14,8 +14,7 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.derive.guards import list_guards
 from fsm_dyn.language import models
 from fsm_dyn.language.loader import load
-from fsm_dyn.run.online import routine_address
-from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.online import OnlineExecutable, routine_address
 from fsm_dyn.runtime.abi import OnlineKernel
 
 STATES = 20

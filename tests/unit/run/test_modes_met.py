@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.online import OnlineExecutable
 from fsm_dyn.runtime.abi import Sizes
 from tests.campaigns.flush import dominoes
 

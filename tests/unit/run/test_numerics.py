@@ -9,7 +9,7 @@ import yaml
 import fsm_dyn
 import fsm_dyn.runtime
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.language.numerics import NUMERICS
+from fsm_dyn.language.mechanism_form import NUMERICS
 
 ROD = """
 fsm_dyn: 1

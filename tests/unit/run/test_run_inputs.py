@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.language.loader import with_scenario
-from fsm_dyn.run.run_inputs import resolve_inputs
+from fsm_dyn.run.input_signals import resolve_inputs
 
 MODEL = {
     "fsm_dyn": 1,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.language.numerics import NUMERICS
+from fsm_dyn.language.mechanism_form import NUMERICS
 from fsm_dyn.language.scales import Scales
 from fsm_dyn.run import outcomes
 from fsm_dyn.run.tolerances import Tolerances

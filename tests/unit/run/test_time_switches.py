@@ -5,8 +5,7 @@ import pytest
 
 from fsm_dyn.programs.functions import absolute, compare, floor, maximum, mod, sign, sin, where
 from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.layout import Layout
-from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.run.time_switches import SwitchWindows, switch_blocks
 
 SCALE = np.array([0.37, 1.9])

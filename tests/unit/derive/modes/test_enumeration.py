@@ -3,8 +3,7 @@
 import pytest
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.enumeration import LARGEST_ENUMERATION
-from fsm_dyn.derive.mode_names import Pattern, name_mode
+from fsm_dyn.derive.enumeration import LARGEST_ENUMERATION, Pattern, name_mode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 
 

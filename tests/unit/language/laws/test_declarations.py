@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fsm_dyn.language.laws import FREE, LAWS
-from fsm_dyn.run import tables as tb
+from fsm_dyn.run import structures as st
 from fsm_dyn.runtime.abi import ContactFlag
 from tests.source_trees import PACKAGE, modules, nodes
 
@@ -76,7 +76,7 @@ def test_kinds_and_flags():
         assert [law.rigid, law.compliant, law.switched, law.friction_only].count(True) == 1
         assert (
             bin(
-                tb.law_flags(law)
+                st.law_flags(law)
                 & (ContactFlag.RIGID | ContactFlag.COMPLIANT | ContactFlag.SWITCHED | ContactFlag.FRICTION_ONLY)
             ).count("1")
             == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis.sections import read_section
+from fsm_dyn.analysis.limit_cycle import read_section
 from fsm_dyn.analysis.sensitivities import sensitivities
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.runtime.abi import Event

@@ -11,7 +11,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.live.passivity import assess
-from fsm_dyn.live.z_width import z_width
+from fsm_dyn.live.sampled_loop import z_width
 
 KNOWN = DeviceDynamics(mass=0.1, damping=1.0, friction=0.05, resolution=1e-5)
 

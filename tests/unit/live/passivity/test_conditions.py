@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.live import z_width as conditions
+from fsm_dyn.live import sampled_loop as conditions
 
 T = 1e-3
 W = conditions.frequencies(T)

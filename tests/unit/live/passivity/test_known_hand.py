@@ -13,7 +13,7 @@ from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import DeviceDynamics, Sample
 from fsm_dyn.live.passivity import HELD, Hand, assess, damping_needed_with_hand, growth_with_hand
-from fsm_dyn.live.sampled_response import linearise_sampled_loop, velocity_response
+from fsm_dyn.live.sampled_loop import linearise_sampled_loop, velocity_response
 from fsm_dyn.live.stepper import LiveStepper
 
 FREE = Limits(force=1e9, slew=1e15, velocity=1e9, ramp=0.0)

@@ -6,7 +6,7 @@ import pytest
 from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.sampled_response import linearise_sampled_loop
+from fsm_dyn.live.sampled_loop import linearise_sampled_loop
 from fsm_dyn.live.stepper import LiveStepper
 
 FREE = Limits(force=1e9, slew=1e15, velocity=1e9, ramp=0.0)

@@ -6,7 +6,7 @@ All motion is quadratic in time, so the quartics between rows and the quadrature
 import numpy as np
 import pytest
 
-from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Layout
 from fsm_dyn.run.record import ConstraintRowInfo, RunModel, RunRecord
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import Transition

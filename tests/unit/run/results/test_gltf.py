@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.language import loader
-from fsm_dyn.run.run_gltf import extruded
+from fsm_dyn.run.viewer_files import extruded
 
 SIZES = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}
 

@@ -16,8 +16,7 @@ import fsm_dyn
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.scene_drawing import RowEvaluator
 from fsm_dyn.run.explanation import explain
-from fsm_dyn.run.reported_forces import KEPT, ShareLaw, reported_forces, smallest_admissible
-from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.samples import KEPT, Samples, ShareLaw, reported_forces, smallest_admissible
 
 G = 9.81
 

@@ -1,4 +1,4 @@
-"""A run as an MCAP file with JSON schemas, for viewers such as Foxglove and Rerun.
+"""A run as files for viewers: MCAP, glTF 2.0, Rerun.
 
 Outlines of bodies are sent once, each in a frame of coordinates that moves with its body; transforms of the frames,
 symbols and loads are sampled evenly.  Rows and transitions are those of the run, all of them.  Times are those of the
@@ -8,7 +8,9 @@ Names and fields of ``foxglove.*`` are those of the schemas that viewers know (h
 
 from __future__ import annotations
 
+import json
 import math
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +19,7 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray
-from fsm_dyn.core.errors import optional_library
+from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.files import whole_file
 from fsm_dyn.draw.svg import INPUT, SPRING, STEEL, body_colours
 from fsm_dyn.run.record import RunModel
@@ -26,6 +28,9 @@ from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN, Scene, SceneShape, Symbol
 from fsm_dyn.run.scene_inference import with_symbols
 from fsm_dyn.run.transitions import Transition
+
+# -- MCAP with JSON schemas, for viewers such as Foxglove ------------------------------------------------------
+
 
 INTERVAL: Final = 0.01  # s between transforms
 FEWEST: Final = 300  # instants with transforms
@@ -381,3 +386,318 @@ def _pose(place: FloatArray, turn: FloatArray | Sequence[float] = (0.0, 0.0, 0.0
 def _colour(text: str) -> dict[str, float]:
     """Return ``#RRGGBB`` as parts of one."""
     return {**{name: int(text[1 + 2 * i : 3 + 2 * i], 16) / 255.0 for i, name in enumerate("rgb")}, "a": 1.0}
+
+
+# -- glTF 2.0, one binary file (.glb) for viewers of scenes in space (The Khronos Group, Specification, 2021) ---
+
+
+KEY_INTERVAL: Final = 1.0 / 60.0  # s, between two keys of an animation
+FEWEST_KEYS, MOST_KEYS = 30, 20_000
+_DEPTH: Final = 0.005  # of the drawing's size: half the thickness of the thinnest plate
+_LINE_LOOP, _LINE_STRIP, _TRIANGLES = 2, 3, 4
+_FLOAT, _UNSIGNED = 5126, 5125
+_MAGIC, _JSON, _BINARY = 0x46546C67, 0x4E4F534A, 0x004E4942
+_Z_UP: Final = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]  # the turn that brings z up, where glTF has y
+
+
+def write_glb(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path) -> Path:
+    """Write the outlines of a run with their motion; see :meth:`Trajectory.to_gltf`.
+
+    ``sample`` gives rows at other times, shape (n,), s.
+
+    Raises
+    ------
+    InputError
+        The model has no drawing.
+    """
+    if rows.model.scene is None or rows.model.automaton is None:
+        raise InputError("the run has no drawing", remedy="open it with its model")
+    span = float(rows.t[-1] - rows.t[0])
+    count = min(max(FEWEST_KEYS, math.ceil(span / KEY_INTERVAL)), MOST_KEYS)
+    moving = MovingScene(rows.model.scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1)))
+    document = _Document(rows.model.name)
+    document.add(moving)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(document.packed())
+    return path
+
+
+class _Document:
+    """A glTF document under construction, with its one buffer."""
+
+    def __init__(self, name: str) -> None:
+        self.buffer = bytearray()
+        self.views: list[dict[str, Any]] = []
+        self.accessors: list[dict[str, Any]] = []
+        self.meshes: list[dict[str, Any]] = []
+        self.materials: list[dict[str, Any]] = []
+        self.nodes: list[dict[str, Any]] = [{"name": name, "children": []}]
+        self.samplers: list[dict[str, Any]] = []
+        self.channels: list[dict[str, Any]] = []
+        self.colours: dict[str, int] = {}
+
+    def add(self, moving: MovingScene) -> None:
+        """Add the frames of a scene with their motion, and the outlines in them."""
+        if any(shape.points.shape[1] == 3 for shape in moving.scene.shapes):
+            self.nodes[0]["rotation"] = _Z_UP
+        times = self.accessor((moving.samples.t - moving.samples.t[0])[:, None], "SCALAR")
+        for frame, origin in moving.frames:
+            place, turn = moving.placed.point(origin), continuous(moving.turns(frame))
+            node = {"name": frame_name(frame, origin), "translation": place[0].tolist(), "children": []}
+            if frame != NEWTONIAN:
+                node["rotation"] = turn[0].tolist()
+            number = self.node(node)
+            self.nodes[0]["children"].append(number)
+            for target, values in (("translation", place), ("rotation", turn)):
+                if np.ptp(values, axis=0).any():
+                    self.animate(number, target, times, values)
+            for k, shape in enumerate(moving.scene.shapes):
+                if (shape.frame, shape.origin) == (frame, origin):
+                    node["children"].append(self.shape(moving, shape, k))
+            if not node["children"]:
+                del node["children"]
+
+    def node(self, node: dict[str, Any]) -> int:
+        """Add a node and return its number."""
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def animate(self, node: int, target: str, times: int, values: FloatArray) -> None:
+        """Let a node follow values (n, 3) or quaternions (n, 4), linear between the times."""
+        output = self.accessor(values, "VEC3" if target == "translation" else "VEC4")
+        self.samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
+        self.channels.append({"sampler": len(self.samplers) - 1, "target": {"node": node, "path": target}})
+
+    def shape(self, moving: MovingScene, shape: SceneShape, number: int) -> int:
+        """Add an outline as lines, a face or plate as triangles, a sphere for a silhouette or a dot."""
+        points, (fill, edge) = moving.outline(shape), moving.colours_of(shape.owner)
+        name = f"{shape.body} {number}"
+        if shape.facing or len(points) == 1:
+            radius = float(np.linalg.norm(points, axis=1).max()) if shape.facing else 0.01 * moving.size
+            place = np.zeros(3) if shape.facing else points[0]
+            corners, triangles = _ball()
+            parts = [self.primitive(place + radius * corners, _TRIANGLES, fill, triangles)]
+        else:
+            closed = shape.closed or shape.plane
+            parts = [self.primitive(points, _LINE_LOOP if closed else _LINE_STRIP, edge)]
+            if shape.outward or shape.plane:
+                fan = [k for i in range(1, len(points) - 1) for k in (0, i, i + 1)]
+                parts.append(self.primitive(points, _TRIANGLES, fill, fan))
+            elif shape.closed and shape.points.shape[1] == 2 and len(points) >= 3:
+                depth = _DEPTH * moving.size * (1.0 + number / len(moving.scene.shapes))  # no faces coincide
+                corners, triangles = extruded(points, depth)
+                parts.append(self.primitive(corners, _TRIANGLES, fill, triangles))
+        self.meshes.append({"name": name, "primitives": parts})
+        return self.node({"name": name, "mesh": len(self.meshes) - 1})
+
+    def primitive(self, points: FloatArray, mode: int, colour: str, indices: Sequence[int] = ()) -> dict[str, Any]:
+        """Return a part of a mesh: points (n, 3), m, in the order of `indices`, if there are any."""
+        part: dict[str, Any] = {"attributes": {"POSITION": self.accessor(points, "VEC3")}, "mode": mode}
+        part["material"] = self.material(colour)
+        if indices:
+            part["indices"] = self.accessor(np.array(indices)[:, None], "SCALAR", _UNSIGNED)
+        return part
+
+    def material(self, colour: str) -> int:
+        """Return the number of the material of a colour, ``#RRGGBB``."""
+        if colour not in self.colours:
+            self.colours[colour] = len(self.materials)
+            parts = [(int(colour[k : k + 2], 16) / 255.0) ** 2.2 for k in (1, 3, 5)]  # linear, from sRGB
+            self.materials.append(
+                {"name": colour, "doubleSided": True,
+                 "pbrMetallicRoughness": {"baseColorFactor": [*parts, 1.0], "metallicFactor": 0.0}}
+            )  # fmt: skip
+        return self.colours[colour]
+
+    def accessor(self, values: FloatArray, kind: str, component: int = _FLOAT) -> int:
+        """Store an array (n, k) and return the number of its accessor."""
+        stored = values.astype("<f4" if component == _FLOAT else "<u4")
+        self.views.append({"buffer": 0, "byteOffset": len(self.buffer), "byteLength": stored.nbytes})
+        self.buffer += stored.tobytes()
+        self.accessors.append(
+            {"bufferView": len(self.views) - 1, "componentType": component, "count": len(stored), "type": kind,
+             "min": stored.min(axis=0).tolist(), "max": stored.max(axis=0).tolist()}
+        )  # fmt: skip
+        return len(self.accessors) - 1
+
+    def packed(self) -> bytes:
+        """Return the file."""
+        content = {
+            "asset": {"version": "2.0", "generator": "fsm_dyn"}, "scene": 0, "scenes": [{"nodes": [0]}],
+            "nodes": self.nodes, "meshes": self.meshes, "materials": self.materials, "accessors": self.accessors,
+            "bufferViews": self.views, "buffers": [{"byteLength": len(self.buffer)}],
+            "animations": [{"name": "run", "samplers": self.samplers, "channels": self.channels}],
+        }  # fmt: skip
+        if not self.channels:
+            del content["animations"]
+        text = json.dumps(content, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 4)
+        data = bytes(self.buffer) + b"\0" * (-len(self.buffer) % 4)
+        size = 12 + 8 + len(text) + 8 + len(data)
+        head = struct.pack("<III", _MAGIC, 2, size)
+        return head + struct.pack("<II", len(text), _JSON) + text + struct.pack("<II", len(data), _BINARY) + data
+
+
+def continuous(turns: FloatArray) -> FloatArray:
+    """Return quaternions (n, 4) with signs by which each is next to the one before."""
+    products = np.einsum("ni,ni->n", turns[1:], turns[:-1])
+    signs = np.concatenate([[1.0], np.cumprod(np.where(products < 0.0, -1.0, 1.0))])
+    return turns * signs[:, None]
+
+
+def triangulated(outline: FloatArray) -> list[tuple[int, int, int]]:
+    """Return the triangles of a polygon, corners (n, 2) against the clock, by cutting off one ear after the other."""
+
+    def turn(a: int, b: int, c: int) -> float:
+        (ax, ay), (bx, by), (cx, cy) = outline[a], outline[b], outline[c]
+        return float((bx - ax) * (cy - ay) - (by - ay) * (cx - ax))
+
+    def is_ear(a: int, b: int, c: int) -> bool:
+        if turn(a, b, c) <= 0.0:
+            return False
+        others = (k for k in left if k not in (a, b, c))
+        return not any(min(turn(a, b, k), turn(b, c, k), turn(c, a, k)) >= 0.0 for k in others)
+
+    left = list(range(len(outline)))
+    found = []
+    while len(left) > 2:
+        corners = [(left[k - 1], left[k], left[(k + 1) % len(left)]) for k in range(len(left))]
+        ear = next((k for k, corner in enumerate(corners) if is_ear(*corner)), None)
+        if ear is None:  # corners in line
+            ear = min(range(len(left)), key=lambda k: abs(turn(*corners[k])))
+        else:
+            found.append(corners[ear])
+        del left[ear]
+    return found
+
+
+def extruded(points: FloatArray, depth: float) -> tuple[FloatArray, list[int]]:
+    """Return corners (2 n, 3) and triangles of a plate; outline (n, 3) across z, `depth` to each side."""
+    x, y, _ = points.T
+    points = points if x @ np.roll(y, -1) > y @ np.roll(x, -1) else points[::-1]
+    count, up = len(points), np.array([0.0, 0.0, depth])
+    faces = triangulated(points[:, :2])
+    triangles = [k for face in faces for k in face] + [k + count for face in faces for k in face[::-1]]
+    for k in range(count):
+        after = (k + 1) % count
+        triangles += [k, k + count, after, after, k + count, after + count]
+    return np.vstack([points + up, points - up]), triangles
+
+
+def _ball(rings: int = 12, sectors: int = 20) -> tuple[FloatArray, list[int]]:
+    """Return corners (n, 3) and triangles of the unit sphere."""
+    polar = np.linspace(0.0, np.pi, rings + 1)
+    around = np.linspace(0.0, 2.0 * np.pi, sectors, endpoint=False)
+    a, b = (angle.ravel() for angle in np.meshgrid(polar, around, indexing="ij"))
+    corners = np.column_stack([np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.cos(a)])
+    triangles = []
+    for ring in range(rings):
+        for sector in range(sectors):
+            one, other = ring * sectors + sector, ring * sectors + (sector + 1) % sectors
+            triangles += [one, one + sectors, other, other, one + sectors, other + sectors]
+    return corners, triangles
+
+
+# -- A recording for the viewer Rerun, .rrd --------------------------------------------------------------------
+
+
+EXTRA: Final = "rerun"
+TIMELINE: Final = "time"  # s of the model
+
+
+def write_rrd(
+    rows: Samples, transitions: Sequence[Transition], sample: Callable[[FloatArray], Samples], path: Path
+) -> Path:
+    """Write a run; see :meth:`Trajectory.to_rerun`.
+
+    Parameters
+    ----------
+    rows : Samples
+    transitions : sequence of Transition
+    sample : callable
+        Gives rows at other times, shape (n,), s.
+    path : Path
+        File to write.
+
+    Returns
+    -------
+    Path
+        The same.
+    """
+    log = _Log(optional_library("rerun", EXTRA), rows.model.name)
+    log.rows(rows)
+    log.transitions(transitions)
+    moving = moving_scene(rows, sample)
+    if moving is not None:
+        log.scene(moving)
+    with whole_file(path) as temporary:
+        log.recording.save(temporary)
+        log.recording.disconnect()
+    return path
+
+
+class _Log:
+    """Entities of a recording."""
+
+    def __init__(self, library: Any, name: str) -> None:
+        self.library = library
+        # a fixed id: two recordings of a run differ in times of writing alone
+        self.recording = library.RecordingStream(f"fsm_dyn {name}", recording_id=name)
+
+    def columns(self, entity: Sequence[str], times: FloatArray, columns: Any) -> None:
+        """Send values of an entity at times (n,), s."""
+        path = self.library.new_entity_path(entity)
+        index = [self.library.TimeColumn(TIMELINE, duration=times)]
+        self.library.send_columns(path, indexes=index, columns=columns, recording=self.recording)
+
+    def rows(self, rows: Samples) -> None:
+        """Log every column of the rows, and the mode where it changes."""
+        for name, column in rows.columns():
+            entity = ("run", *name.split(".", 1))
+            self.columns(entity, rows.t, self.library.Scalars.columns(scalars=np.asarray(column, float)))
+        begins = [k for k, mode in enumerate(rows.modes) if k == 0 or mode != rows.modes[k - 1]]
+        if begins:
+            texts = self.library.TextLog.columns(text=[rows.modes[k] for k in begins])
+            self.columns(("run", "mode"), rows.t[begins], texts)
+
+    def transitions(self, transitions: Sequence[Transition]) -> None:
+        """Log transitions as lines of text."""
+        if transitions:
+            times = np.array([one.time for one in transitions])
+            self.columns(("transitions",), times, self.library.TextLog.columns(text=[str(one) for one in transitions]))
+
+    def scene(self, moving: MovingScene) -> None:
+        """Log outlines in their frames, the frames' motion, and loads as arrows."""
+        times, entities = moving.samples.t, dict[tuple[str, str], tuple[str, str]]()
+        for frame, origin in moving.frames:
+            entities[frame, origin] = ("scene", frame_name(frame, origin))
+            motion = self.library.Transform3D.columns(
+                translation=moving.placed.point(origin), quaternion=moving.turns(frame)
+            )
+            self.columns(entities[frame, origin], times, motion)
+        for k, shape in enumerate(moving.scene.shapes):
+            entity = (*entities[shape.frame, shape.origin], f"{shape.body} {k}")
+            self.recording.log(self.library.new_entity_path(entity), self._shape(moving, shape), static=True)
+        for name, (place, force) in moving.loads().items():
+            arrows = self.library.Arrows3D.columns(
+                origins=place,
+                vectors=np.nan_to_num(force) * moving.per_newton,
+                colors=[_bytes_of_colour(INPUT)] * len(times),
+            )
+            self.columns(("scene", "loads", name), times, arrows)
+
+    def _shape(self, moving: MovingScene, shape: SceneShape) -> Any:
+        """Return an outline: a closed line, or a ball for a silhouette or a dot."""
+        points, (fill, edge) = moving.outline(shape), moving.colours_of(shape.owner)
+        if shape.facing or len(points) == 1:
+            radius = float(np.linalg.norm(points, axis=1).max()) if shape.facing else 0.01 * moving.size
+            place = np.zeros(3) if shape.facing else points[0]
+            return self.library.Ellipsoids3D(
+                centers=[place], half_sizes=[[radius] * 3], colors=[_bytes_of_colour(fill)]
+            )
+        closed = np.vstack([points, points[:1]]) if shape.closed or shape.plane else points
+        return self.library.LineStrips3D([closed], colors=[_bytes_of_colour(edge)])
+
+
+def _bytes_of_colour(text: str) -> tuple[int, ...]:
+    return tuple(int(text[k : k + 2], 16) for k in (1, 3, 5))
