@@ -94,6 +94,12 @@ class Driver:
             if hasattr(device, "attach"):
                 device.attach(block)
 
+    def foresee(self, time_to_event: Callable[[], float | None]) -> None:
+        """Let drivers with a method ``foresee`` ask for the time to the next transition."""
+        for device in self._devices:
+            if hasattr(device, "foresee"):
+                device.foresee(time_to_event)
+
     def open(self) -> None:
         """Open the devices, one after the other."""
         for device in self._devices:

@@ -216,7 +216,10 @@ class Device(Protocol):
 
     # Optional: the class method ``complete(options)``, called first, fills in missing options (which of several
     # devices); ``diagnostics(self)`` returns counts by name (lost packets), an event ``device`` when they change;
-    # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
+    # ``attach(self, block)`` receives the shared memory of the run; ``foresee(self, time_to_event)``, called before
+    # ``open``, a function for event-based haptics: at any time it returns the time (s of the clock, from the model time
+    # of the last tick) until the next transition, foreseen by the copy that runs ahead (``LiveSettings.look_ahead``),
+    # or None; ``compiled(self)``, for loops faster than 2 kHz,
     # returns a :class:`~fsm_dyn.live.pacing.CompiledIO`, or None if excluded by the options; ``maker_figures(self)``
     # returns limits and temperatures by name and unit as reported by the opened device, for ``fsm-dyn device
     # --check``; the attribute ``SELECTED_BY`` names the options to select one of several devices, empty if there can

@@ -191,6 +191,8 @@ class TickProcess:
         self.device: Device = driver_class(settings.driver)(settings.options, settings.transport)
         if hasattr(self.device, "attach"):  # a driver fed by the session
             self.device.attach(self.block)
+        if hasattr(self.device, "foresee"):  # event-based haptics
+            self.device.foresee(self._time_to_event)
         self._read = self.device.read
         self._waiting: BlockingReader | None = None
         self._ring = ring_of(self.block)
@@ -460,6 +462,11 @@ class TickProcess:
             Fault.DRIVER_EXCEPTION,
         )
 
+    def _time_to_event(self) -> float | None:
+        """Return the time to the next transition, as the driver may ask for it: see :func:`time_to_event`."""
+        speed = float(self.stepper.tick_data.numbers[TickNumbers.SPEED])
+        return time_to_event(self._beats[LiveHeader.NEXT_EVENT], self.stepper.t, speed)
+
     def _report_driver(self) -> None:
         """Emit the diagnostics of the driver if they have changed."""
         self._look_at_driver += _TELLING if self._look_at_driver < sys.maxsize else 0
@@ -534,6 +541,22 @@ def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
     for i, value in enumerate(sent):
         if abs(value) < abs(force[i]):
             force[i] = value
+
+
+def time_to_event(event: int, t: float, speed: float) -> float | None:
+    """Return the time by the clock until the next foreseen transition, s; None if none is foreseen.
+
+    Parameters
+    ----------
+    event : int
+        Its model time, ns; negative: none within the horizon, or no copy runs ahead.
+    t : float
+        Present model time, s.
+    speed : float
+        Of the model, in its seconds a second of the clock.
+    """
+    left = 1e-9 * event - t
+    return left / speed if event >= 0 and left >= 0.0 else None
 
 
 def error_text(error: Exception) -> str:

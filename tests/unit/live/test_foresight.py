@@ -10,12 +10,12 @@ import pytest
 import fsm_dyn
 from fsm_dyn.language.loader import with_settings
 from fsm_dyn.live import mode_pool
-from fsm_dyn.live.device_map import add_couplers
+from fsm_dyn.live.device_map import Limits, add_couplers
 from fsm_dyn.live.foresight import Foresight
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.tick import FIXED
-from fsm_dyn.live.tick_process import columns_of, new_stepper
+from fsm_dyn.live.tick_process import columns_of, new_stepper, time_to_event
 
 G = 9.81  # m/s^2
 
@@ -127,10 +127,51 @@ def test_what_is_expected_wrongly_is_forgotten(bench):
     assert [event["event"] for event in run.events] == []
 
 
+@pytest.mark.parametrize(
+    ("event", "t", "speed", "left"),
+    [(-1, 0.0, 1.0, None), (2_000_000_000, 1.5, 1.0, 0.5), (2_000_000_000, 1.5, 0.1, 5.0), (10**9, 1.5, 1.0, None)],
+)
+def test_the_time_to_an_event_is_by_the_clock(event, t, speed, left):
+    assert time_to_event(event, t, speed) == left
+
+
+ASKING = """
+from fsm_dyn.devices import scripted
+
+class Driver(scripted.Driver):
+    def __init__(self, options, transport=None):
+        super().__init__({"axes": options["axes"], "motion": []})
+        self._answers, self._file, self._ticks = [], options["file"], 0
+
+    @classmethod
+    def describe(cls, options):
+        return scripted.Driver.describe({"axes": options["axes"]})
+
+    def foresee(self, time_to_event):
+        self._ask = time_to_event
+
+    def write(self, force):
+        self._ticks += 1
+        left = self._ask()
+        if left is not None:
+            self._answers.append(f"{self._ticks} {left!r}")
+        return super().write(force)
+
+    def close(self):
+        with open(self._file, "w", encoding="utf-8") as file:
+            file.write("\\n".join(self._answers))
+"""
+
+
 @pytest.mark.long
-def test_a_session_has_the_next_event(held):
-    settings = LiveSettings(look_ahead=0.05, realtime_privileges=False, ticks=2500)
-    with LiveSession.start(held("bouncing_ball"), "scripted", {"motion": []}, settings=settings) as session:
+def test_session_and_driver_have_the_next_event(held, tmp_path):
+    """A hand that never engages: the ball bounces by itself, so that every answer is near a transition."""
+    driver, answers = tmp_path / "asking.py", tmp_path / "answers"
+    driver.write_text(ASKING)
+    free = Limits(dead_man_button=0)  # which nobody presses
+    settings = LiveSettings(look_ahead=0.05, realtime_privileges=False, ticks=2500, limits=free)
+    options = {"axes": 1, "file": str(answers)}
+    with LiveSession.start(held("bouncing_ball"), str(driver), options, settings=settings) as session:
         told = []
         while session.alive:
             snapshot = session.snapshot()
@@ -140,3 +181,7 @@ def test_a_session_has_the_next_event(held):
         times = np.array([item["time"] for item in session.transitions()[0]])
     assert len(told) > 5
     assert np.median([np.abs(times - when).min() for when in told]) < 2e-3
+    asked = [line.split() for line in answers.read_text().splitlines()]
+    expected = [settings.period * int(tick) + float(left) for tick, left in asked]
+    assert len(expected) > 5
+    assert np.median([np.abs(times - when).min() for when in expected]) < 2e-3
