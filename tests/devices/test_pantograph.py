@@ -193,7 +193,6 @@ def test_the_watchdog_process_removes_the_force_of_a_tick_process_that_is_killed
         x, y = it.state()["position"]
         it.do("hand", stiffness=300.0, damping=10.0, target=[x, y - 0.03])
         until(lambda: it.state()["force"][1] > 0.3)
-        it.log()
         os.kill(session.tick_pid, 9)
         until(lambda: not any(it.state()["force"]))
         assert it.log()[-1]["why"] == "host"

@@ -219,7 +219,8 @@ class FollowingHandle(EmulatedHandle):
 # Common part of emulated devices with several axes: handles, watchdog, and commands for fault injection.
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
-_LATE: Final = 0.1  # s behind the clock at the most; more is skipped
+LOOKS: Final = 1e-3  # s, at most, that an emulator waits for the line
+HELD_UP: Final = 3e-3  # s between two readings of the clock, beyond which the process stood still
 OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog", "hand", "kind"})
 HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
 
@@ -247,6 +248,31 @@ def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) 
     hand = options.get("hand") or {}
     if not isinstance(hand, Mapping) or set(hand) - set(HAND):
         raise given.invalid("hand", ", ".join(HAND))
+
+
+class OwnClock:
+    """Time of an emulated board (s): that of the clock, without the times in which its process stood still.
+
+    A board has a processor to itself. One that continued under its last force over a time in which its process was not
+    running would give the handle an energy that neither the loop nor a board gives: packets of zero force, and its own
+    watchdog, would have acted meanwhile.
+
+    Attributes
+    ----------
+    stood : float
+        Time left out so far, s.
+    """
+
+    def __init__(self) -> None:
+        self._seen = time.monotonic()
+        self.stood = 0.0
+
+    def now(self) -> float:
+        """Return the present time of the board; to be asked more often than every 3 ms."""
+        before, self._seen = self._seen, time.monotonic()
+        passed = self._seen - before
+        self.stood += passed - STEP if passed > HELD_UP else 0.0
+        return self._seen - self.stood
 
 
 class EmulatedDevice:
@@ -287,7 +313,8 @@ class EmulatedDevice:
         self.counts: Counter[str] = Counter(forces=0)
         self._log: list[dict[str, Any]] = []
         self.handles[0].advance(STEP)  # the first call is slow: it is made before the device is ready
-        self._moved_until = self._heard = time.monotonic()
+        self._clock = OwnClock()
+        self._moved_until = self._heard = self._clock.now()
 
     @property
     def known(self) -> dict[str, float]:
@@ -325,7 +352,8 @@ class EmulatedDevice:
 
     def apply_force(self, force: Sequence[float]) -> None:
         """Show a force received from the host."""
-        self._heard = time.monotonic()
+        self.advance()  # under the force so far
+        self._heard = self._clock.now()
         self.counts["forces"] += 1
         if self.plugged:
             self.let_go = ""
@@ -333,8 +361,7 @@ class EmulatedDevice:
 
     def advance(self) -> None:
         """Advance to the present time and evaluate the watchdog."""
-        now = time.monotonic()
-        self._moved_until = max(self._moved_until, now - _LATE)
+        now = self._clock.now()
         while now - self._moved_until >= STEP:
             self.meter.advance(self.handles, STEP)
             self._moved_until += STEP
@@ -416,6 +443,7 @@ class EmulatedDevice:
                 "target": [h.target for h in self.handles],
             },
             "watchdog": self._watchdog_time * self._watchdog_on, "meter": asdict(self.meter),
+            "stood": self._clock.stood,
         }  # fmt: skip
 
     def _take_log(self) -> dict[str, Any]:

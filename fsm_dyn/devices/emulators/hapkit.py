@@ -16,10 +16,12 @@ from typing import Any, Final
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import hapkit as hf
 from fsm_dyn.devices.emulators.emulated_device import (
+    LOOKS,
     CommandChannel,
     EmulatedHandle,
     EmulationProcess,
     Meter,
+    OwnClock,
     given_options,
     new_folder,
 )
@@ -181,7 +183,8 @@ class EmulatedHapkit:
         self._folder = new_folder()
         self.path = self._folder / "port"
         self._line = self._kept = -1
-        self._begun = self._at = time.monotonic()  # time reached by the mechanics
+        self._own = OwnClock()
+        self._begun = self._at = self._own.now()  # time reached by the mechanics
         self._last = self._at, 0  # time and counts of the sample before, for the velocity
         self._velocity = 0.0  # as the firmware estimates it, m/s
         self._shown, self._why = 0.0, BEGINS
@@ -235,7 +238,7 @@ class EmulatedHapkit:
         """Send half a sample, once or, while ``on``, instead of every one."""
         self._halves = bool(on)
         if not on:
-            frame = self._sample(time.monotonic())
+            frame = self._sample(self._own.now())
             self._send(frame[: len(frame) // 2])
 
     def jump(self, by: float = 0.0) -> None:
@@ -280,7 +283,7 @@ class EmulatedHapkit:
 
     def _begin(self, motion: Stroke | Rhythm) -> None:
         """Let the hand's target move from now on."""
-        self._advance(time.monotonic())
+        self._advance(self._own.now())
         self._motion, self._motion_began = motion, self._at
 
     def watchdog(self, on: bool = True) -> None:
@@ -292,7 +295,7 @@ class EmulatedHapkit:
         handle, board = self.handle, self.board
         zero = self._zero * self._resolution  # positions are relative to the zero of the driver
         return {
-            "time": self._at,
+            "time": self._at + self._own.stood,
             "position": [handle.position - zero], "velocity": [handle.velocity], "force": [self._shown],
             "plugged": self._line >= 0, "stalled": self._stalled, "frozen": self._frozen, "garbled": self._garbles,
             "halved": self._halves,
@@ -314,13 +317,13 @@ class EmulatedHapkit:
     def run(self, lines: CommandChannel) -> None:
         """Run until the commands end."""
         pause = 1.0 / self._options["rate"]
-        next_sample = time.monotonic()
+        now = next_sample = self._own.now()
         while True:
             waiting = [lines.descriptor, *([self._line] if self._line >= 0 and not self._frozen else [])]
-            ready, _, _ = select.select(waiting, [], [], max(0.0, next_sample - time.monotonic()))
+            ready, _, _ = select.select(waiting, [], [], min(LOOKS, max(0.0, next_sample - now)))
             if lines.descriptor in ready and not lines.serve():
                 return
-            now = time.monotonic()
+            now = self._own.now()
             if self._line >= 0 and not self._frozen:
                 self._obey(now)
             self.board.watch(self._clock(now))
@@ -354,12 +357,17 @@ class EmulatedHapkit:
             if not self.board.let_go:
                 self._why = HOST
             return
-        now = time.monotonic()
-        self._advance(now)
+        self._advance(self._own.now())
         self._shown = self.handle.force = force
         self._why = why
         place = self.handle.position - self._zero * self._resolution
-        entry = {"time": now, "force": [force], "position": [place], "why": why, "sequence": self.board.echo}
+        entry = {
+            "time": time.monotonic(),
+            "force": [force],
+            "position": [place],
+            "why": why,
+            "sequence": self.board.echo,
+        }
         self._log.append(entry)
         del self._log[:-_LOGGED]
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.emulators.emulated_device import (
+    LOOKS,
     CommandChannel,
     EmulatedDevice,
     EmulationProcess,
@@ -122,7 +123,7 @@ def main() -> None:
     due = time.monotonic()
     while lines.serve():
         heard = [lines.descriptor, *([] if body.frozen else [program.socket])]
-        select.select(heard, [], [], max(0.0, due - time.monotonic()))
+        select.select(heard, [], [], min(LOOKS, max(0.0, due - time.monotonic())))
         if not body.frozen:
             program.listen()
         body.advance()

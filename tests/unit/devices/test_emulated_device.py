@@ -52,6 +52,21 @@ def test_its_watchdog_acts_once_when_nothing_comes(clock):
     assert do["log"]()["log"] == []
 
 
+@pytest.mark.parametrize("gap", [0.005, 0.04, 3.0])
+def test_a_process_that_stood_still_moves_nothing_and_counts_for_no_watchdog(clock, monkeypatch, gap):
+    """A board would have heard the zero force in between, or its watchdog would have acted."""
+    made = EmulatedDevice({"axes": 1, "hand": {"stiffness": 0.0}})
+    made.apply_force([2.4])
+    clock(0.01, made)
+    before = made.velocity[0]
+    begin = emulated_device.time.monotonic()
+    monkeypatch.setattr(emulated_device.time, "monotonic", lambda: begin + gap)
+    made.apply_force([0.0])
+    assert made.velocity[0] == pytest.approx(before + 2.4 / 0.2 * STEP, rel=0.05)
+    assert made.let_go == ""
+    assert made.commands()["state"]()["stood"] == pytest.approx(gap - STEP)
+
+
 def test_without_power_it_shows_and_says_nothing(clock):
     made = EmulatedDevice({"axes": 1})
     do = made.commands()

@@ -168,7 +168,7 @@ def test_session_and_driver_have_the_next_event(held, tmp_path):
     """A hand that never engages: the ball bounces by itself, so that every answer is near a transition."""
     driver, answers = tmp_path / "asking.py", tmp_path / "answers"
     driver.write_text(ASKING)
-    free = Limits(dead_man_button=0)  # which nobody presses
+    free = Limits(dead_man_button=0)  # never pressed
     settings = LiveSettings(look_ahead=0.05, realtime_privileges=False, ticks=2500, limits=free)
     options = {"axes": 1, "file": str(answers)}
     with LiveSession.start(held("bouncing_ball"), str(driver), options, settings=settings) as session:

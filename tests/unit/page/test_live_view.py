@@ -287,7 +287,12 @@ def test_frames_of_a_dragged_cart(view):
     def drag(t):
         cart.point("handle", (0.7 * math.sin(3.0 * t), 0.0), 0.0, engaged=True)
 
-    for frame in follow(cart, 3.0, drag):
+    def suffices(frame):
+        """Whether all that is judged has been seen, and this frame is one of a held cart: on a busy machine later."""
+        held = frame[width - 5 - 9 + 4] == pytest.approx(1.0)
+        return times[-1] > 2.0 and guarded > 20 and held and cart.event_log.visits["sticking"] >= 1
+
+    for frame in follow(cart, math.inf, drag):
         samples, guards = int(frame[7]), int(frame[9])
         assert frame[0] == 7
         whole = width + 2 * guards + samples * (2 + len(payload["quantities"]))
@@ -297,7 +302,8 @@ def test_frames_of_a_dragged_cart(view):
             assert values.min() > -1e-6  # a guard below zero would have fired
             guarded += 1
         times.append(frame[2])
-    assert guarded > 20
+        if suffices(frame):
+            break
     assert times == sorted(times)
     ticks = cart.session.samples(0)[0]
     row = ticks.only(np.flatnonzero(ticks.t == times[-1])[:1])
@@ -305,10 +311,8 @@ def test_frames_of_a_dragged_cart(view):
     for name, shown in zip(pins, frame[whole:].reshape(3, 6), strict=True):
         pin = row.pins[name]
         assert shown == pytest.approx([*pin.at[0, :2], *pin.force[0, :2], pin.magnitude[0], 0.0], rel=1e-9, abs=1e-12)
-    assert frame[width - 5 - 9 + 4] == pytest.approx(1.0)  # held
-    assert cart.event_log.visits["sticking"] >= 1
-    assert cart.event_log.entries[0]["cause"] == "caster_axis sticks (slip velocity zero)"
-    assert cart.event_log.entries[0]["words"] == "caster grips its axis"
+    words = {entry["cause"]: entry["words"] for entry in cart.event_log.entries}
+    assert words["caster_axis sticks (slip velocity zero)"] == "caster grips its axis"
     assert "caster slips on its axis" in {item["words"] for guards in cart.encoder.guards() for item in guards}
 
 
