@@ -1,151 +1,15 @@
 /* Interval arithmetic on values and their first two rates (jets), and the interpreter of programs for it.
 
-   Bounds are rounded outwards: every operation is followed by a widening of one unit in the last place, those with
-   functions of the runtime's library by as many as their errors (elementary.h).  A bound that is not a number becomes none,
-   so that infinities need no care.  Where a value or a rate jumps, its rate is unbounded; a second rate bounds the
-   curvature between kinks, and is unbounded on the side to which the slope jumps at one.
+   Where a value or a rate jumps, its rate is unbounded; a second rate bounds the curvature between kinks, and is unbounded on
+   the side to which the slope jumps at one.
 
    R. E. Moore, R. B. Kearfott, M. J. Cloud, Introduction to Interval Analysis, SIAM 2009, chapters 2, 5 and 6. */
 
 #include "elementary.h"
-#include "enclosure.h"
+#include "intervals.h"
 
-#define WIDEN       (2.0 * FSM_EPS) // of a result, for its rounding
-#define WIDEN_MORE  (8.0 * FSM_EPS) // for that of functions
-#define LARGEST_ARG 1e8             // of sines; beyond that their bounds are -1 and 1
-#define LARGEST_INTEGER 1e15         // of floor; beyond that their numbers are not told apart
-
-static const struct fsm_interval LINE = {-INFINITY, INFINITY};
-static const struct fsm_interval ZERO = {0.0, 0.0};
-
-static inline struct fsm_interval outward_by(double low, double high, double part)
-{
-    low -= part * fabs(low);
-    high += part * fabs(high);
-    return low <= high ? (struct fsm_interval){low, high} : LINE;
-}
-
-static inline struct fsm_interval outward(double low, double high)
-{
-    return outward_by(low, high, WIDEN);
-}
-
-static inline struct fsm_interval i_neg(struct fsm_interval a)
-{
-    return (struct fsm_interval){-a.high, -a.low};
-}
-
-static inline struct fsm_interval i_add(struct fsm_interval a, struct fsm_interval b)
-{
-    return outward(a.low + b.low, a.high + b.high);
-}
-
-static inline struct fsm_interval i_sub(struct fsm_interval a, struct fsm_interval b)
-{
-    return outward(a.low - b.high, a.high - b.low);
-}
-
-static inline bool is_zero(struct fsm_interval a)
-{
-    return a.low == 0.0 && a.high == 0.0;
-}
-
-static inline double least_of(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static inline double most_of(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static inline double magnitude(struct fsm_interval a)
-{
-    return most_of(-a.low, a.high);
-}
-
-/* Write the product of two intervals; numbers instead of intervals stay in registers. */
-static void put_product(double al, double ah, double bl, double bh, struct fsm_interval *out)
-{
-    double low, high;
-    if (al >= 0.0) {
-        low = bl >= 0.0 ? al * bl : ah * bl;
-        high = bh >= 0.0 ? ah * bh : al * bh;
-    } else if (ah <= 0.0) {
-        low = bh >= 0.0 ? al * bh : ah * bh;
-        high = bl >= 0.0 ? ah * bl : al * bl;
-    } else if (bl >= 0.0) {
-        low = al * bh;
-        high = ah * bh;
-    } else if (bh <= 0.0) {
-        low = ah * bl;
-        high = al * bl;
-    } else {
-        low = least_of(al * bh, ah * bl);
-        high = most_of(al * bl, ah * bh);
-    }
-    low -= WIDEN * fabs(low);
-    high += WIDEN * fabs(high);
-    if (!(low <= high)) { // zero times a bound that there is not
-        bool zero = (al == 0.0 && ah == 0.0) || (bl == 0.0 && bh == 0.0);
-        low = zero ? 0.0 : -FSM_INFINITY;
-        high = zero ? 0.0 : FSM_INFINITY;
-    }
-    out->low = low;
-    out->high = high;
-}
-
-static inline struct fsm_interval i_mul(struct fsm_interval a, struct fsm_interval b)
-{
-    struct fsm_interval product;
-    put_product(a.low, a.high, b.low, b.high, &product);
-    return product;
-}
-
-static inline struct fsm_interval i_scale(double factor, struct fsm_interval a)
-{
-    return factor >= 0.0 ? (struct fsm_interval){factor * a.low, factor * a.high}
-                         : (struct fsm_interval){factor * a.high, factor * a.low};
-}
-
-static inline struct fsm_interval i_square(struct fsm_interval a)
-{
-    double low = a.low > 0.0 ? a.low : a.high < 0.0 ? -a.high : 0.0, high = magnitude(a);
-    struct fsm_interval r = outward(low * low, high * high);
-    return r.low < 0.0 ? (struct fsm_interval){0.0, r.high} : r;
-}
-
-/* The reciprocal, without its value at zero: half a line where zero is an end, all numbers where it is inside. */
-static inline struct fsm_interval i_reciprocal(struct fsm_interval a)
-{
-    if (a.low > 0.0 || a.high < 0.0) {
-        return outward(1.0 / a.high, 1.0 / a.low);
-    }
-    if (a.low == 0.0 && a.high > 0.0) {
-        return (struct fsm_interval){(1.0 - WIDEN) / a.high, FSM_INFINITY};
-    }
-    if (a.high == 0.0 && a.low < 0.0) {
-        return (struct fsm_interval){-FSM_INFINITY, (1.0 - WIDEN) / a.low};
-    }
-    return LINE;
-}
-
-static inline struct fsm_interval i_meet(struct fsm_interval a, struct fsm_interval b)
-{
-    return (struct fsm_interval){most_of(a.low, b.low), least_of(a.high, b.high)};
-}
-
-static inline struct fsm_interval symmetric(double size)
-{
-    return (struct fsm_interval){-size, size};
-}
-
-/* Whether there are no bounds: beyond a pole a quantity may have jumped from one infinity to the other. */
-static inline bool is_line(struct fsm_interval a)
-{
-    return a.low == -FSM_INFINITY && a.high == FSM_INFINITY;
-}
+#define LARGEST_ARG     1e8  // of sines; beyond that their bounds are -1 and 1
+#define LARGEST_INTEGER 1e15 // of floor; beyond that their numbers are not told apart
 
 /* The jet of f(x) from the intervals of f(x), f'(x) and f''(x). */
 static inline struct fsm_jet chain(const struct fsm_jet *x, struct fsm_interval f, struct fsm_interval slope,
@@ -223,17 +87,24 @@ static struct fsm_jet jet_of_square(const struct fsm_jet *x)
                             i_scale(2.0, i_add(i_square(x->rate), i_mul(x->value, x->second)))};
 }
 
-static struct fsm_jet jet_of_quotient(const struct fsm_jet *x, const struct fsm_jet *y)
+static inline void divide(const struct fsm_jet *x, const struct fsm_jet *y, int64_t order, struct fsm_jet *out)
 {
     struct fsm_interval k = i_reciprocal(y->value);
-    struct fsm_jet r = {LINE, LINE, LINE};
     if (is_line(k)) {
-        return r;
+        *out = (struct fsm_jet){LINE, LINE, LINE};
+        return;
     }
-    r.value = i_mul(x->value, k);
-    r.rate = i_mul(i_sub(x->rate, i_mul(r.value, y->rate)), k);
-    r.second = i_mul(i_sub(i_sub(x->second, i_scale(2.0, i_mul(r.rate, y->rate))), i_mul(r.value, y->second)), k);
-    return r;
+    struct fsm_interval value = i_mul(x->value, k), rate = LINE, second = LINE;
+    if (order > 0) {
+        rate = i_mul(i_sub(x->rate, i_mul(value, y->rate)), k);
+    }
+    if (order > 1) {
+        struct fsm_interval rates = i_scale(2.0, i_mul(rate, y->rate));
+        second = i_mul(i_sub(i_sub(x->second, rates), i_mul(value, y->second)), k);
+    }
+    out->value = value;
+    out->rate = rate;
+    out->second = second;
 }
 
 static struct fsm_jet jet_of_root(const struct fsm_jet *x)
@@ -359,8 +230,7 @@ static struct fsm_jet jet_of_angle(const struct fsm_jet *y, const struct fsm_jet
 {
     bool cut = x->value.low <= 0.0 && y->value.low <= 0.0 && y->value.high >= 0.0;
     if (cut) {
-        bool one = x->value.high < 0.0 && (y->value.low == 0.0) == (y->value.high == 0.0);
-        bool still = one && is_zero(y->rate) && is_zero(y->second);
+        bool still = x->value.high < 0.0 && is_zero(y->value) && is_zero(y->rate) && is_zero(y->second);
         return (struct fsm_jet){symmetric(FSM_PI * (1.0 + WIDEN_MORE)), still ? ZERO : LINE, still ? ZERO : LINE};
     }
     double a = fsm_atan2(y->value.low, x->value.low), b = fsm_atan2(y->value.low, x->value.high);
@@ -377,7 +247,8 @@ static struct fsm_jet jet_of_angle(const struct fsm_jet *y, const struct fsm_jet
 
 static struct fsm_jet jet_of_remainder(const struct fsm_jet *x, const struct fsm_jet *y)
 {
-    struct fsm_jet quotient = jet_of_quotient(x, y);
+    struct fsm_jet quotient;
+    divide(x, y, 0, &quotient);
     double first = floor(quotient.value.low), last = floor(quotient.value.high);
     struct fsm_interval range = {least_of(y->value.low, 0.0), most_of(y->value.high, 0.0)};
     if (!(first == last) || !(fabs(first) < LARGEST_INTEGER)) {
@@ -497,10 +368,6 @@ static struct fsm_jet jet_of(enum fsm_enclosed_operation op, const struct fsm_je
 {
     bool both, either;
     switch (op) {
-    case FSM_OP_NEG:
-        return (struct fsm_jet){i_neg(x->value), i_neg(x->rate), i_neg(x->second)};
-    case FSM_OP_DIV:
-        return jet_of_quotient(x, y);
     case FSM_OP_POW:
         return jet_of_power(x, y);
     case FSM_OP_SQRT:
@@ -559,54 +426,80 @@ static struct fsm_jet jet_of(enum fsm_enclosed_operation op, const struct fsm_je
     }
 }
 
-/* The product of two jets, written part by part: copies of jets as a whole would wait for their parts to be stored. */
-static inline void multiply(const struct fsm_jet *x, const struct fsm_jet *y, struct fsm_jet *out)
+/* Up to which rate a jet is evaluated: `order` 0, 1 or 2.  There are no bounds of rates beyond.
+
+   Jets are written part by part: copies of them as a whole would wait for their parts to be stored. */
+static inline void add(const struct fsm_jet *x, const struct fsm_jet *y, int64_t order, struct fsm_jet *out)
+{
+    out->value = i_add(x->value, y->value);
+    out->rate = order > 0 ? i_add(x->rate, y->rate) : LINE;
+    out->second = order > 1 ? i_add(x->second, y->second) : LINE;
+}
+
+static inline void subtract(const struct fsm_jet *x, const struct fsm_jet *y, int64_t order, struct fsm_jet *out)
+{
+    out->value = i_sub(x->value, y->value);
+    out->rate = order > 0 ? i_sub(x->rate, y->rate) : LINE;
+    out->second = order > 1 ? i_sub(x->second, y->second) : LINE;
+}
+
+static inline void multiply(const struct fsm_jet *x, const struct fsm_jet *y, int64_t order, struct fsm_jet *out)
 {
     struct fsm_interval a = x->value, b = y->value;
     out->value = i_mul(a, b);
+    out->rate = out->second = LINE;
+    if (order == 0) {
+        return;
+    }
     if (is_zero(x->rate) && is_zero(x->second)) {
         out->rate = i_mul(a, y->rate);
-        out->second = i_mul(a, y->second);
+        out->second = order > 1 ? i_mul(a, y->second) : LINE;
     } else if (is_zero(y->rate) && is_zero(y->second)) {
         out->rate = i_mul(b, x->rate);
-        out->second = i_mul(b, x->second);
+        out->second = order > 1 ? i_mul(b, x->second) : LINE;
     } else {
-        struct fsm_interval rates = i_scale(2.0, i_mul(x->rate, y->rate));
         out->rate = i_add(i_mul(a, y->rate), i_mul(x->rate, b));
-        out->second = i_add(i_add(i_mul(a, y->second), i_mul(x->second, b)), rates);
+        if (order > 1) {
+            struct fsm_interval rates = i_scale(2.0, i_mul(x->rate, y->rate));
+            out->second = i_add(i_add(i_mul(a, y->second), i_mul(x->second, b)), rates);
+        }
     }
 }
 
-static inline void square(const struct fsm_jet *x, struct fsm_jet *out)
+static inline void square(const struct fsm_jet *x, int64_t order, struct fsm_jet *out)
 {
     struct fsm_interval a = x->value;
     out->value = i_square(a);
-    out->rate = i_scale(2.0, i_mul(a, x->rate));
-    out->second = i_scale(2.0, i_add(i_square(x->rate), i_mul(a, x->second)));
+    out->rate = order > 0 ? i_scale(2.0, i_mul(a, x->rate)) : LINE;
+    out->second = order > 1 ? i_scale(2.0, i_add(i_square(x->rate), i_mul(a, x->second))) : LINE;
 }
 
-static inline void run_instruction(int64_t word, const struct fsm_jet *jets, struct fsm_jet *out)
+static inline void run_instruction(int64_t word, const struct fsm_jet *jets, int64_t order, struct fsm_jet *out)
 {
     const int64_t mask = (1 << FSM_OPERAND_BITS) - 1;
     enum fsm_enclosed_operation op = (enum fsm_enclosed_operation)(word & 255);
     const struct fsm_jet *x = jets + ((word >> 8) & mask), *y = jets + ((word >> (8 + FSM_OPERAND_BITS)) & mask);
     switch (op) {
+    case FSM_OP_NEG:
+        out->value = i_neg(x->value);
+        out->rate = i_neg(x->rate);
+        out->second = i_neg(x->second);
+        break;
     case FSM_OP_ADD:
-        out->value = i_add(x->value, y->value);
-        out->rate = i_add(x->rate, y->rate);
-        out->second = i_add(x->second, y->second);
+        add(x, y, order, out);
         break;
     case FSM_OP_SUB:
-        out->value = i_sub(x->value, y->value);
-        out->rate = i_sub(x->rate, y->rate);
-        out->second = i_sub(x->second, y->second);
+        subtract(x, y, order, out);
         break;
     case FSM_OP_MUL:
         if (x == y) {
-            square(x, out);
+            square(x, order, out);
         } else {
-            multiply(x, y, out);
+            multiply(x, y, order, out);
         }
+        break;
+    case FSM_OP_DIV:
+        divide(x, y, order, out);
         break;
     default:
         *out = jet_of(op, x, y, jets + ((word >> (8 + 2 * FSM_OPERAND_BITS)) & mask));
@@ -625,7 +518,7 @@ static void put_fixed(const struct fsm_enclosure *p, struct fsm_jet *jets)
         *next++ = jet_of_number(p->numbers[i]);
     }
     for (int64_t i = 0; i < p->fixed_operations; i++, next++) {
-        run_instruction(p->code[i], jets, next);
+        run_instruction(p->code[i], jets, 0, next);
         next->rate = next->second = ZERO;
     }
 }
@@ -652,7 +545,7 @@ FSM_LOCAL void fsm_enclose_any(const struct fsm_enclosure *p, int64_t begin, int
 }
 
 /* Narrow a jet by that of the middle: a value or a rate differs from it by no more than its own rate does times `reach`. */
-FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
+static inline void narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
 {
     double rate = reach * magnitude(jet->second), value;
     if (rate < FSM_INFINITY) {
@@ -679,16 +572,19 @@ static inline struct fsm_interval about(double angle, double function, double de
 }
 
 /* The jet of a sine or cosine about the angle of a wave. */
-static void put_wave(enum fsm_enclosed_operation op, const struct wave *w, const struct fsm_jet *x, struct fsm_jet *out)
+static inline void put_wave(enum fsm_enclosed_operation op, const struct wave *w, const struct fsm_jet *x, int64_t order,
+                            struct fsm_jet *out)
 {
     struct fsm_interval sine = about(w->angle, w->sine, w->cosine, x->value);
     struct fsm_interval cosine = about(w->angle, w->cosine, w->sine, x->value);
     struct fsm_interval f = op == FSM_OP_SIN ? sine : cosine, slope = op == FSM_OP_SIN ? cosine : i_neg(sine);
-    *out = chain(x, f, slope, i_neg(f));
+    out->value = f;
+    out->rate = order > 0 ? i_mul(slope, x->rate) : LINE;
+    out->second = order > 1 ? i_sub(i_mul(slope, x->second), i_mul(f, i_square(x->rate))) : LINE;
 }
 
 /* Evaluate a sine or cosine on a piece and in its middle with one call of the function. */
-static void run_wave(int64_t word, struct wave *w, const struct fsm_jet *jets, const struct fsm_jet *middle,
+static void run_wave(int64_t word, struct wave *w, int64_t order, const struct fsm_jet *jets, const struct fsm_jet *middle,
                      struct fsm_jet *out, struct fsm_jet *out_middle)
 {
     int64_t operand = (word >> 8) & ((1 << FSM_OPERAND_BITS) - 1);
@@ -699,8 +595,8 @@ static void run_wave(int64_t word, struct wave *w, const struct fsm_jet *jets, c
         w->angle = 0.5 * (at.low + at.high);
         if (!(fabs(w->angle) < LARGEST_ARG)) { // no bounds but -1 and 1
             *w = (struct wave){-1, 0.0, 0.0, 0.0};
-            run_instruction(word, jets, out);
-            run_instruction(word, middle, out_middle);
+            run_instruction(word, jets, order, out);
+            run_instruction(word, middle, order, out_middle);
             return;
         }
         fsm_sin_cos(w->angle, both);
@@ -708,15 +604,17 @@ static void run_wave(int64_t word, struct wave *w, const struct fsm_jet *jets, c
         w->cosine = both[1];
     }
     enum fsm_enclosed_operation op = (enum fsm_enclosed_operation)(word & 255);
-    put_wave(op, w, jets + operand, out);
-    put_wave(op, w, middle + operand, out_middle);
+    put_wave(op, w, jets + operand, order, out);
+    put_wave(op, w, middle + operand, order - 1, out_middle);
 }
 
-/* Evaluate the operations that are `needed` (operations,), NULL for all; the arguments' jets are in `jets`.
+/* Evaluate the operations that are `needed` (operations,), NULL for all, up to the rate of `order` 1 or 2; the arguments'
+   jets are in `jets`.
 
    `middle`: jets of the arguments in the middle of the piece, `reach` (s) from its ends, with room for those of the
-   operations, by which those of the piece are narrowed (the mean value form); NULL where there is none. */
-FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets,
+   operations, by which those of the piece are narrowed (the mean value form) and which are evaluated up to a rate less;
+   NULL where there is none. */
+FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, int64_t order, struct fsm_jet *jets,
                            struct fsm_jet *middle, double reach)
 {
     const int64_t *code = p->code + p->fixed_operations;
@@ -729,16 +627,41 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
         struct fsm_jet *out = jets + first + i, *out_middle = middle == NULL ? NULL : middle + first + i;
         int64_t op = code[i] & 255;
         if (middle == NULL) {
-            run_instruction(code[i], jets, out);
+            run_instruction(code[i], jets, order, out);
             continue;
         }
         if (op == FSM_OP_SIN || op == FSM_OP_COS) {
-            run_wave(code[i], &wave, jets, middle, out, out_middle);
+            run_wave(code[i], &wave, order, jets, middle, out, out_middle);
         } else {
-            run_instruction(code[i], jets, out);
-            run_instruction(code[i], middle, out_middle);
+            run_instruction(code[i], jets, order, out);
+            run_instruction(code[i], middle, order - 1, out_middle);
         }
-        fsm_narrow(out, out_middle, reach);
+        narrow(out, out_middle, reach);
+    }
+}
+
+static inline bool moves(struct fsm_jet const *jets, int64_t operand)
+{
+    return jets[operand].rate.low < jets[operand].rate.high;
+}
+
+/* Evaluate the first rates of the operations that are `needed`, whose values are known, where those of arguments are zero
+   or lie about it: an operation does not change on whose operands none acts. */
+FSM_LOCAL void fsm_enclose_rates(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets)
+{
+    const int64_t *code = p->code + p->fixed_operations, mask = (1 << FSM_OPERAND_BITS) - 1;
+    struct fsm_jet *out = jets + fsm_enclosure_size(p) - p->operations;
+    for (int64_t i = 0; i < p->operations; i++, out++) {
+        int64_t x = (code[i] >> 8) & mask, y = (code[i] >> (8 + FSM_OPERAND_BITS)) & mask;
+        int64_t z = (code[i] >> (8 + 2 * FSM_OPERAND_BITS)) & mask;
+        if (needed[i] == 0) {
+            continue;
+        }
+        if (moves(jets, x) | moves(jets, y) | moves(jets, z)) {
+            run_instruction(code[i], jets, 1, out);
+        } else {
+            out->rate = ZERO;
+        }
     }
 }
 
@@ -759,15 +682,20 @@ FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *n
         } else if (op == FSM_OP_SUB) {
             out->value = i_sub(x->value, y->value);
         } else if (op == FSM_OP_MUL && x != y) {
-            put_product(x->value.low, x->value.high, y->value.low, y->value.high, &out->value);
+            out->value = i_mul(x->value, y->value);
         } else if (op == FSM_OP_SIN || op == FSM_OP_COS) {
             struct fsm_jet same;
-            run_wave(code[i], &wave, jets, jets, out, &same);
+            run_wave(code[i], &wave, 0, jets, jets, out, &same);
         } else {
-            run_instruction(code[i], jets, out);
+            run_instruction(code[i], jets, 0, out);
         }
         out->rate = out->second = ZERO;
     }
+}
+
+FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
+{
+    narrow(jet, middle, reach);
 }
 
 FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm_interval x, struct fsm_interval y)
@@ -778,7 +706,7 @@ FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm
 FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y)
 {
     struct fsm_jet product;
-    multiply(x, y, &product);
+    multiply(x, y, 2, &product);
     return product;
 }
 

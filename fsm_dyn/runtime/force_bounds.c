@@ -36,7 +36,7 @@ static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p
         jets[k] = (struct fsm_jet){{t->low[k], t->high[k]}, {-width, width}, {0.0, 0.0}};
     }
     fsm_enclose_any(p, ways, ways + s->n_contacts, jets);
-    fsm_enclose(p, NULL, jets, NULL, 0.0);
+    fsm_enclose(p, NULL, 2, jets, NULL, 0.0);
     fsm_enclose_fixed(p, run->state->c.at, n, jets);
     for (int64_t i = 0; i < p->n_terms; i++) {
         const struct fsm_jet *jet = jets + p->terms[i];
@@ -76,5 +76,5 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
             jet->second = (struct fsm_interval){-second, second};
         }
     }
-    fsm_enclose_forces(run, p, codes, jets, NULL, 0.0, NULL);
+    fsm_enclose_forces(run, p, codes, 2, jets, NULL, 0.0, NULL);
 }

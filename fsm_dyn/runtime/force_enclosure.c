@@ -551,8 +551,9 @@ static void turn_loads(const struct balance *b, bool point)
     }
 }
 
-/* Write the jets of accelerations and forces over the piece whose terms are in `b->values`, or at its middle where `point`. */
-static void solve_balance(const struct balance *b, bool point)
+/* Write the jets of accelerations and forces over the piece whose terms are in `b->values`, or at its middle where `point`, up
+   to the rate of `order`. */
+static void solve_balance(const struct balance *b, bool point, int64_t order)
 {
     for (int64_t k = 0; k < 2 * b->tables->sizes->n_contacts; k++) {
         b->toward[k] = (struct fsm_interval){-1.0, 1.0};
@@ -569,15 +570,18 @@ static void solve_balance(const struct balance *b, bool point)
     for (int64_t i = 0; i < b->n && !bounded; i++) {
         b->solution[i] = UNBOUNDED;
     }
-    for (int64_t rate = 1; rate < 3 && bounded; rate++) {
+    int64_t known = 0;
+    for (int64_t rate = 1; rate <= order && bounded; rate++) {
         shift_right(b, rate);
         if (rate == 2 && b->bearings > 0) {
             turn_loads(b, point);
         }
         bounded = solve_rate(b, rate);
-        for (int64_t i = 0; i < b->n && !bounded; i++) {
-            b->solution[i].rate = rate == 1 ? UNBOUNDED.rate : b->solution[i].rate;
-            b->solution[i].second = UNBOUNDED.second;
+        known += bounded ? 1 : 0;
+    }
+    for (int64_t i = 0; i < b->n; i++) {
+        for (int64_t rate = known + 1; rate < 3; rate++) {
+            *part_of(b->solution + i, rate) = UNBOUNDED.value;
         }
     }
 }
@@ -679,10 +683,12 @@ FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclos
 /* Write the jets of the mode's guards on forces behind the values of the program, over a piece and in its middle, `reach`
    (s) from its ends; `part`: the part of a step that it is, NULL: of none.
 
-   `codes` (n_g,): below -1 where a guard is one on a force; `jets`, `middle`: the values of the program, with room for the
-   guards, twice n jets and 2 n^2 more (run/tables.py); `middle` NULL: nothing is narrowed. */
+   `codes` (n_g,): below -1 where a guard is one on a force; `order` 1 or 2: the rate up to which they are written, one less in
+   the middle; `jets`, `middle`: the values of the program, with room for the guards, twice n jets and 2 n^2 more
+   (run/tables.py); `middle` NULL: nothing is narrowed. */
 FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
-                                  struct fsm_jet *jets, struct fsm_jet *middle, double reach, const struct fsm_part *part)
+                                  int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
+                                  const struct fsm_part *part)
 {
     const struct fsm_tables *tables = run->tables;
     const struct fsm_sizes *s = tables->sizes;
@@ -707,7 +713,7 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
         b.values = own;
         b.right = own + size + n_g;
         b.solution = b.right + most;
-        solve_balance(&b, side == 1);
+        solve_balance(&b, side == 1, order - side);
     }
     for (int64_t i = 0; i < b.n && ordered && middle != NULL; i++) {
         fsm_narrow(jets + size + n_g + most + i, middle + size + n_g + most + i, reach);

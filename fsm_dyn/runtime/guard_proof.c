@@ -107,13 +107,14 @@ static int64_t output_of(const struct proof *p, int64_t j)
     return p->outputs[j] < -1 ? fsm_enclosure_size(&p->program) + j : p->outputs[j];
 }
 
-/* Evaluate the needed operations over a piece, a part of the step or not, and the forces that are solved for. */
-static void enclose(const struct fsm_run *run, const struct proof *p, const int8_t *needed, double reach,
+/* Evaluate the needed operations over a piece, a part of the step or not, up to the rate of `order`, and the forces that are
+   solved for. */
+static void enclose(const struct fsm_run *run, const struct proof *p, const int8_t *needed, int64_t order, double reach,
                     const struct fsm_part *part)
 {
-    fsm_enclose(&p->program, needed, p->jets, p->middle, reach);
+    fsm_enclose(&p->program, needed, order, p->jets, p->middle, reach);
     if (p->numbers[FORCES] != 0) {
-        fsm_enclose_forces(run, &p->program, p->outputs, p->jets, p->middle, reach, part);
+        fsm_enclose_forces(run, &p->program, p->outputs, order, p->jets, p->middle, reach, part);
     }
 }
 
@@ -188,14 +189,15 @@ static void put_piece(const struct fsm_run *run, const struct proof *p, double h
     }
 }
 
-/* Enclose the needed operations on the piece [a, b] of the step of length `h` (s), and in its middle. */
-static void enclose_piece(const struct fsm_run *run, const struct proof *p, const int8_t *needed, double h, double a,
-                          double b)
+/* Enclose the needed operations on the piece [a, b] of the step of length `h` (s), and in its middle, up to the rate of
+   `order`. */
+static void enclose_piece(const struct fsm_run *run, const struct proof *p, const int8_t *needed, int64_t order, double h,
+                          double a, double b)
 {
     double m = 0.5 * (a + b);
     put_piece(run, p, h, a, b, p->jets);
     put_piece(run, p, h, m, m, p->middle);
-    enclose(run, p, needed, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS), &(struct fsm_part){a, b, h});
+    enclose(run, p, needed, order, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS), &(struct fsm_part){a, b, h});
 }
 
 /* A guard in the trial step: values and slopes at its start, middle and end; `sign` -1: it waits to rise. */
@@ -295,7 +297,7 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
         bool known = halves != NULL && z.b - z.a == 0.5;
         if (!known) {
             needed = needed != NULL ? needed : needed_for(run, p, &number, 1);
-            enclose_piece(run, p, needed, h, z.a, z.b);
+            enclose_piece(run, p, needed, 2, h, z.a, z.b);
         }
         const struct fsm_jet *jet = known ? halves + (z.a > 0.0 ? 2 : 0) : p->jets + w->output;
         const struct fsm_jet *middle = known ? jet + 1 : p->middle + w->output;
@@ -378,7 +380,7 @@ static int64_t bound_changes(const struct fsm_run *run, const struct proof *p, i
             bounded[count++] = j;
         }
     }
-    fsm_enclose(&p->program, needed_for(run, p, bounded, count), p->jets, NULL, 0.0);
+    fsm_enclose(&p->program, needed_for(run, p, bounded, count), 2, p->jets, NULL, 0.0);
     count = 0;
     for (int64_t j = 0; j < p->guards; j++) {
         struct fsm_interval second = {-FSM_INFINITY, FSM_INFINITY};
@@ -414,7 +416,7 @@ static void bound_derivatives(const struct fsm_run *run, const struct proof *p)
     }
     for (int64_t k = 0; k < n && count > 0; k++) {
         p->jets[k].rate = (struct fsm_interval){-1.0, 1.0};
-        fsm_enclose(&p->program, needed, p->jets, NULL, 0.0);
+        fsm_enclose_rates(&p->program, needed, p->jets);
         p->jets[k].rate = (struct fsm_interval){0.0, 0.0};
         for (int64_t i = 0; i < count; i++) {
             p->steep[bounded[i] * n + k] = fsm_size_of(p->jets[p->outputs[bounded[i]]].rate);
@@ -432,7 +434,7 @@ static void bound_locally(const struct fsm_run *run, const struct proof *p, cons
         p->jets[k] = (struct fsm_jet){{low, high}, all, {0.0, 0.0}};
         p->middle[k] = (struct fsm_jet){{m, m}, all, {0.0, 0.0}};
     }
-    enclose(run, p, needed_for(run, p, guards, count), 1.0, NULL);
+    enclose(run, p, needed_for(run, p, guards, count), 1, 1.0, NULL);
 }
 
 /* Bound the forces among the guards listed by what is known of their terms; return how many guards are left. */
@@ -676,13 +678,32 @@ static const struct fsm_jet *halves_of(const struct fsm_run *run, const struct p
     struct fsm_jet *halves = (struct fsm_jet *)(run->work->proof.at + room - 2);
     const int8_t *needed = needed_for(run, p, guards, count);
     for (int64_t half = 0; half < 2; half++) {
-        enclose_piece(run, p, needed, h, 0.5 * (double)half, 0.5 * (double)half + 0.5);
+        enclose_piece(run, p, needed, 2, h, 0.5 * (double)half, 0.5 * (double)half + 0.5);
         for (int64_t i = 0; i < count; i++) {
             halves[4 * i + 2 * half] = p->jets[output_of(p, guards[i])];
             halves[4 * i + 2 * half + 1] = p->middle[output_of(p, guards[i])];
         }
     }
     return halves;
+}
+
+/* Prove the guards listed by their enclosure over the whole step up to the rate of `order`; list those left, return how
+   many. */
+static int64_t prove_whole(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending, int64_t count,
+                           int64_t order)
+{
+    int64_t left = 0;
+    enclose_piece(run, p, needed_for(run, p, pending, count), order, h, 0.0, 1.0);
+    for (int64_t i = 0; i < count; i++) {
+        struct watched w = watched_guard(run, p, pending[i]);
+        const struct fsm_jet *jet = p->jets + w.output;
+        struct fsm_piece whole = piece_of(&w, 0.0, 1.0, 0, 2);
+        bool rises = w.waiting && jet->rate.low >= 0.0;
+        if (!rises && !fsm_is_proved(&whole, jet, p->middle + w.output, h, w.tolerance, w.waiting)) {
+            pending[left++] = pending[i];
+        }
+    }
+    return left;
 }
 
 /* Prove the guards listed by enclosures of the step; return the fraction of it to take instead, FSM_PROVED where all are. */
@@ -700,17 +721,8 @@ static double prove_pending(const struct fsm_run *run, const struct proof *p, do
     }
     p->numbers[ENCLOSED] += bounded > 0 ? 1 : 0;
     record_motion(run, p, h);
-    enclose_piece(run, p, needed_for(run, p, pending, count), h, 0.0, 1.0);
-    int64_t left = 0;
-    for (int64_t i = 0; i < count; i++) {
-        struct watched w = watched_guard(run, p, pending[i]);
-        const struct fsm_jet *jet = p->jets + w.output;
-        struct fsm_piece whole = piece_of(&w, 0.0, 1.0, 0, 2);
-        bool rises = w.waiting && jet->rate.low >= 0.0;
-        if (!rises && !fsm_is_proved(&whole, jet, p->middle + w.output, h, w.tolerance, w.waiting)) {
-            pending[left++] = pending[i];
-        }
-    }
+    int64_t left = prove_whole(run, p, h, pending, count, 1);
+    left = left > 0 ? prove_whole(run, p, h, pending, left, 2) : 0;
     const struct fsm_jet *halves = left > 1 ? halves_of(run, p, h, pending, left) : NULL;
     double first = FSM_PROVED;
     for (int64_t i = 0; i < left; i++) {

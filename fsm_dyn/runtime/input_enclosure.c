@@ -90,7 +90,7 @@ static struct fsm_jet jet_of_kernel(const struct fsm_run *run, int64_t k, int64_
             jets[0] = (struct fsm_jet){{begin, end}, {1.0, 1.0}, {0.0, 0.0}};
         }
         fsm_enclose_fixed(&program, run->state->c.at, run->state->x.n, jets);
-        fsm_enclose(&program, NULL, jets, NULL, 0.0);
+        fsm_enclose(&program, NULL, 2, jets, NULL, 0.0);
         *evaluated = k;
     }
     return jets[inputs->kernel_values.at[4 * first + rate * count + own]];

@@ -176,7 +176,7 @@ struct fsm_term_bounds {
 /* force_enclosure.c */
 FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclosure *program, int8_t *needed);
 FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
-                                  struct fsm_jet *jets, struct fsm_jet *middle, double reach,
+                                  int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
                                   const struct fsm_part *part);
 
 /* force_bounds.c */

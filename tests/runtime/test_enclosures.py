@@ -21,14 +21,25 @@ POINTS = np.linspace(0.0, 1.0, 33)
 _WRAPPER = """
 #include "enclosure.h"
 void enclose(const int64_t *code, const double *numbers, const double *c, struct fsm_jet *jets, struct fsm_jet *middle,
-             double reach)
+             double reach, int64_t order)
 {
     struct fsm_enclosure p = fsm_enclosure_at(code, numbers);
     fsm_enclose_fixed(&p, c, 3, jets);
     for (int64_t i = p.moving; middle != NULL && i < fsm_enclosure_size(&p) - p.operations; i++) {
         middle[i] = jets[i];
     }
-    fsm_enclose(&p, NULL, jets, middle, reach);
+    fsm_enclose(&p, NULL, order, jets, middle, reach);
+}
+void enclose_rates(const int64_t *code, const double *numbers, const double *c, struct fsm_jet *jets,
+                   const int8_t *needed, int64_t seed)
+{
+    struct fsm_enclosure p = fsm_enclosure_at(code, numbers);
+    fsm_enclose_fixed(&p, c, 3, jets);
+    fsm_enclose(&p, NULL, 2, jets, NULL, 0.0);
+    for (int64_t k = 0; k < p.moving; k++) {
+        jets[k].rate = (struct fsm_interval){k == seed ? -1.0 : 0.0, k == seed ? 1.0 : 0.0};
+    }
+    fsm_enclose_rates(&p, needed, jets);
 }
 void enclose_values(const int64_t *code, const double *numbers, const double *c, struct fsm_jet *jets)
 {
@@ -94,8 +105,9 @@ def _holds(bounds, values, room, about):
     assert values.max() - room <= bounds[1], about
 
 
+@pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("narrowed", [False, True])
-def test_values_and_rates_lie_within(enclose, narrowed):
+def test_values_and_rates_lie_within(enclose, narrowed, order):
     bounded = 0
     for seed in range(SEEDS):
         rng = np.random.default_rng(seed)
@@ -114,6 +126,7 @@ def test_values_and_rates_lie_within(enclose, narrowed):
         enclose.enclose(
             *(ctypes.c_void_p(array.ctypes.data) for array in (words, numbers, context, jets)),
             ctypes.c_void_p(middle.ctypes.data if narrowed else None), ctypes.c_double(0.5 * length),
+            ctypes.c_int64(order),
         )  # fmt: skip
         low, high, least, most, lower, upper = jets[code.outputs[-1]]
         s = POINTS * length
@@ -133,6 +146,39 @@ def test_values_and_rates_lie_within(enclose, narrowed):
         loose = 1e-6 * max(1.0, abs(bends).max()) + 8.0 * room / np.diff(s)[0] ** 2
         _holds((lower, upper), bends, loose, about)
         bounded += bool(np.isfinite([low, high, least, most]).all())
+    assert bounded > SEEDS // 3
+
+
+def test_slopes_lie_within(enclose):
+    """The evaluation of rates alone, of one argument after the other: bounds of slopes over a region."""
+    bounded = 0
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        program = random_program(rng)
+        code = enclosure_code(program)
+        middle, half = rng.normal(size=4), rng.choice([1e-3, 0.1, 1.0], size=4)
+        words, numbers = np.concatenate([[0], code.words]).astype(np.int64), np.array(code.numbers)
+        context, needed = np.array([rng.normal()]), np.ones(code.values, np.int8)
+        points = middle + half * rng.uniform(-1.0, 1.0, (33, 4))
+        for k, argument in enumerate(code.arguments[: code.moving]):
+            jets = np.zeros((code.values, JET_NUMBERS))
+            moving = list(code.arguments[: code.moving])
+            jets[: code.moving, 0], jets[: code.moving, 1] = (middle - half)[moving], (middle + half)[moving]
+            enclose.enclose_rates(
+                *(ctypes.c_void_p(a.ctypes.data) for a in (words, numbers, context, jets, needed)), ctypes.c_int64(k)
+            )
+            least, most = jets[code.outputs[-1], 2:4]
+            ends = points.copy(), points.copy()
+            ends[0][:, argument], ends[1][:, argument] = middle[argument] - half[argument], points[:, argument]
+            y = [
+                program.evaluate(end[:, 0], end[:, 1:], np.broadcast_to(context, (33, 1)))["guards"][..., -1]
+                for end in ends
+            ]
+            if np.isfinite(y).all() and np.isfinite([least, most]).all():
+                way = ends[1][:, argument] - ends[0][:, argument]
+                room = 1e-9 * (1.0 + abs(np.array(y)).max()) + 1e-9 * abs(most) * way
+                assert (abs(y[1] - y[0]) <= most * way + room).all(), f"seed {seed}: {program.instructions}"
+                bounded += 1
     assert bounded > SEEDS // 3
 
 

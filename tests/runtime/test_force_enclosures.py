@@ -87,8 +87,8 @@ class Stop:
         else:
             extent = high - low
             jets[: p.moving] = np.column_stack([low, high, -extent, extent, 0.0 * low, 0.0 * low])
-            inner.enclose(p, needed, jets, None, 1.0)
-            inner.enclose_forces(run, p, self.codes, jets, None, 1.0, None)
+            inner.enclose(p, needed, 2, jets, None, 1.0)
+            inner.enclose_forces(run, p, self.codes, 2, jets, None, 1.0, None)
         return jets[inner.enclosure_size(p) + self.forces]
 
 
