@@ -21,7 +21,6 @@ from fsm_dyn.language.laws import FREE
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.scales import own_scales
 from fsm_dyn.language.shapes import (
-    VERTICES,
     ArcShape,
     BoxShape,
     CircleShape,
@@ -29,6 +28,7 @@ from fsm_dyn.language.shapes import (
     PolygonShape,
     SegmentShape,
     Shape,
+    SolidShape,
 )
 from fsm_dyn.language.values import parameter_values
 
@@ -417,31 +417,18 @@ def told_states(states: Mapping[str, str], between: str = ": ") -> tuple[str, ..
 # event but no change of mode. Only surfaces fixed by the model are joined: straight faces of shapes with one frame and
 # one origin in continuation, touched by the same shape with the same laws.
 
-_MANY = (PolygonShape, BoxShape)  # shapes with several corners and faces
-_FIRST = 1000  # number of the first face of a box, above those of polygons
+_MANY = (PolygonShape, SolidShape)  # shapes with several corners and faces
+_FIRST = 1000  # number of the first face of a polyhedron, above those of polygons; its edges follow its faces
 
 Pair = tuple[str, Key, Key]  # two surfaces, possibly flat on each other, of the entries of a family
 
 
-def _sides_of_box() -> list[tuple[frozenset[int], str]]:
-    """Return the corners of each face and edge of a box with its name."""
-    found = []
-    for axis, letter in enumerate("xyz"):
-        for sign, word in ((-1, "-"), (1, "+")):
-            found.append((frozenset(i for i, v in enumerate(VERTICES) if v[axis] == sign), f"face {letter}{word} flat"))
-    for i, first in enumerate(VERTICES):
-        for j, second in enumerate(VERTICES[:i]):
-            if sum(a != b for a, b in zip(first, second, strict=True)) == 1:
-                found.append((frozenset((i, j)), f"edge {j + 1}-{i + 1}"))
-    return found
-
-
-_BOX = _sides_of_box()
-
-
 @dataclass(frozen=True)
 class Touch:
-    """A contact of a corner (or point) with a face; ``pairs``: straight surfaces, possibly flat on each other there."""
+    """A contact of a corner (or point) with a face, or of two edges.
+
+    ``pairs``: straight surfaces, possibly flat on each other there.
+    """
 
     family: str
     corner: Feature
@@ -552,16 +539,17 @@ class Labels:
             if not isinstance(contact, FeatureContact):
                 continue
             corner, face = sorted(contact.features, key=self._is_face)
-            if not self._is_face(face) or corner.part not in ("corner", "point", "vertex"):
+            crossing = (corner.part, face.part) == ("edge", "edge")
+            if not crossing and (not self._is_face(face) or corner.part not in ("corner", "point", "vertex")):
                 continue
             family = self._families.of(contact.entry)
             if contact.name == contact.entry and len(self._families.entries[family]) == 1:
                 continue  # the entry is this contact: its name suffices
-            ahead = self._surfaces.of(key_of(face))
+            ahead = self._sides_at(face) or [self._surfaces.of(key_of(face))]
             beside = self._surfaces.beside(corner) if face.part == "face" else []
-            flat = [*(self._surfaces.of(side) for side in beside), *_sides(corner)]
-            pairs = tuple((family, min(side, ahead), max(side, ahead)) for side in flat)
-            found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead), pairs)
+            flat = [*(self._surfaces.of(side) for side in beside), *self._sides_at(corner)]
+            pairs = tuple((family, min(side, other), max(side, other)) for side in flat for other in ahead)
+            found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead[0]), pairs)
         return found
 
     def _label(self, states: tuple[int, ...]) -> str:
@@ -619,7 +607,7 @@ class Labels:
             for k in rest:
                 for pair in self.touches[k].pairs:
                     places.setdefault(pair, {})[self.touches[k].place] = None
-            enough = [pair for pair in places if len(places[pair]) >= max(_least(key) for key in pair[1:])]
+            enough = [pair for pair in places if len(places[pair]) >= self._least(*pair[1:])]
             best = max(enough, key=lambda pair: len(places[pair]), default=None)
             if best is None:
                 break
@@ -639,6 +627,8 @@ class Labels:
         if all(self._is_polygon(shape) for shape in (corners[0][0], *shapes)) and len(shapes) == 1:
             on = f"{on} of {shapes[0]}"  # numbers alone do not identify the shape
         corner = self._corner(Feature(corners[0][0], touch.corner.part, corners[0][2], corners[0][1]))
+        if touch.corner.part == "edge":
+            return [key[0] for key in corners] + shapes, f"{corner} across {on}"
         return [key[0] for key in corners] + shapes, f"{corner} on {on}"
 
     def _flat(self, pair: Pair) -> tuple[list[str], str]:
@@ -650,11 +640,47 @@ class Labels:
         many = [self._has_faces(key[0]) for key in (one, other)]
         if not many[0] and many[1]:  # a face of many on the only one there is
             one, other = other, one
-        if isinstance(self._shape(one[0]), BoxShape):
-            on = brief(self._surface(family, other)[0])
-            return [one[0], other[0]], f"{_BOX[one[2] - _FIRST][1]} on {on}"
+        if one[2] >= _FIRST:
+            on = self._side(other) if other[2] >= _FIRST else brief(self._surface(family, other)[0])
+            flat = " flat" if self._least(one, other) == 3 else ""
+            return [one[0], other[0]], f"{self._side(one, whole=False)}{flat} on {on}"
         (first, words), (second, on) = self._surface(family, one), self._surface(family, other)
         return first + second, f"{words} flat on {on}"
+
+    def _sides_at(self, feature: Feature) -> list[Key]:
+        """Return the feature of a polyhedron as a side, and the faces and edges that meet there; none of others."""
+        shape = self._shape(feature.shape)
+        if not isinstance(shape, SolidShape) or feature.part == "point":
+            return []
+        faces, edges = shape.corners_of_faces, shape.edges
+        if feature.part == "face":
+            numbers = [feature.index]
+        elif feature.part == "edge":
+            edge = edges[feature.index]
+            numbers = [len(faces) + feature.index, edge.left, edge.right]
+        else:
+            numbers = [k for k, corners in enumerate(faces) if feature.index in corners]
+            numbers += [len(faces) + k for k, edge in enumerate(edges) if feature.index in (edge.start, edge.end)]
+        return [(feature.shape, feature.copy, _FIRST + number) for number in numbers]
+
+    def _least(self, *sides: Key) -> int:
+        """Return the least number of contacts of two sides: three of faces of polyhedra, two of others."""
+        solids = [(self._shape(name), number - _FIRST) for name, _, number in sides if number >= _FIRST]
+        faces = [isinstance(shape, SolidShape) and k < len(shape.corners_of_faces) for shape, k in solids]
+        return 3 if faces and all(faces) else 2
+
+    def _side(self, side: Key, whole: bool = True) -> str:
+        """Return the name of a face or an edge of a polyhedron, with its owner if `whole`."""
+        shape, number = self._shape(side[0]), side[2] - _FIRST
+        assert isinstance(shape, SolidShape)
+        count = len(shape.corners_of_faces)
+        part, index = ("face", number) if number < count else ("edge", number - count)
+        given = shape.name_of(part, index).replace("_", " ")
+        if not given and part == "edge":
+            given = f"edge {shape.edges[index].start + 1}-{shape.edges[index].end + 1}"
+        elif not given:
+            given = f"face {'xyz'[index // 2]}{'-+'[index % 2]}" if isinstance(shape, BoxShape) else f"face {index + 1}"
+        return f"{given} of {side[0]}" if whole else given
 
     def _is_face(self, feature: Feature) -> bool:
         return feature.part == "face" or (feature.part == "round" and isinstance(self._shape(feature.shape), ArcShape))
@@ -678,6 +704,8 @@ class Labels:
 
     def _corner(self, corner: Feature) -> str:
         shape = self._shape(corner.shape)
+        if corner.part == "edge":
+            return self._side(self._sides_at(corner)[0], whole=False)
         if corner.part not in ("corner", "vertex") or shape is None or isinstance(shape, CircleShape):
             return f"{corner.shape}{self._copy(corner)}"
         given = shape.name_of(corner.part, corner.index)
@@ -688,7 +716,11 @@ class Labels:
         return f"{'end' if corner.index else 'start'} of {corner.shape}{self._copy(corner)}"
 
     def _face(self, face: Feature) -> str:
+        if face.index >= _FIRST:
+            return self._side(key_of(face))
         shape = self._shape(face.shape)
+        if isinstance(shape, SolidShape) and face.part == "face":
+            return self._side(self._sides_at(face)[0])
         given = "" if shape is None else shape.name_of(face.part, face.index)
         if given:
             return given.replace("_", " ") + self._copy(face)
@@ -709,18 +741,6 @@ class Labels:
     def _same_faces(self, k: int, j: int) -> bool:
         one, other = self.touches[k], self.touches[j]
         return bool(set(one.pairs) & set(other.pairs)) or (one.family, one.place) == (other.family, other.place)
-
-
-def _sides(corner: Feature) -> list[Key]:
-    """Return the faces and edges at a corner of a box; none of other corners."""
-    if corner.part != "vertex":
-        return []
-    return [(corner.shape, corner.copy, _FIRST + k) for k, (members, _) in enumerate(_BOX) if corner.index in members]
-
-
-def _least(side: Key) -> int:
-    """Return the least number of contacts of a flat side: three of a face of a box, two of others."""
-    return 3 if side[2] >= _FIRST and len(_BOX[side[2] - _FIRST][0]) == 4 else 2
 
 
 def _face_of(key: Key) -> Feature:

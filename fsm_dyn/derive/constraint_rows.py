@@ -185,6 +185,8 @@ class ConstraintRowBuilder:
                     starts_ahead=meeting.starts_ahead,
                     aspect=meeting.aspect if contact.contact_law.rigid or meeting.whole_circle else None,
                     whole_circle=meeting.whole_circle,
+                    crossing=meeting.valid is not None,
+                    firm=meeting.valid,
                 )
                 terms.append(self._pressed(found, rows, start))
                 continue

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.derive.features import Curve, Flat, Primitive, Rim, Round, Shapes, Z
+from fsm_dyn.derive.features import Curve, EdgeLine, Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.derive.kinematics import NEWTONIAN, Vector
 from fsm_dyn.derive.symbols import MechanismSymbols
 from fsm_dyn.derive.velocities import Motion
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.scales import own_scales
-from fsm_dyn.language.shapes import Feature, PolygonShape
+from fsm_dyn.language.shapes import Feature, PolygonShape, SolidShape
+from fsm_dyn.language.solids import solid_thickness
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
@@ -48,6 +49,8 @@ class ContactKinematics:
         Whether the feature is a circle touched from outside, and the contact has a reach.
     gap_slope : Node or None
         m/rad; derivative of the gap by the curve parameter if it does not vanish; zero at zero gap.
+    valid : Node or None
+        of two edges, in own units of length: positive where their gap may be that of the two polyhedra.
     """
 
     gap: Node
@@ -60,6 +63,7 @@ class ContactKinematics:
     aspect: Node | None = None
     whole_circle: bool = False
     gap_slope: Node | None = None
+    valid: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,8 @@ class PieceGeometry:
 ROUNDED: Final = 1e-8  # tilt of a disk (rad); below it the disk has no lowest point
 LIFT: Final = 1e-6  # height of the rim of a flat disk above its feet, in radii
 FLAT: Final = 1e-4  # tilt of a disk (rad); below it the disk is flat
+PARALLEL: Final = 1e-6  # sine of an angle (rad); edges that cross at a smaller one are parallel
+ADMITTED: Final = 5e-10  # own units: how far beyond its ends, or its fans of normals, a pair of edges still closes
 OVERLAP: Final = 1e-8  # own units; extension of a face at a concave end: ten times the tolerance of a gap
 
 
@@ -256,6 +262,8 @@ class ContactGeometry:
             return self._on_rim(first, second, 1)
         if isinstance(first, Flat) and isinstance(second, Rim):
             return self._on_rim(second, first, -1)
+        if isinstance(first, EdgeLine) and isinstance(second, EdgeLine):
+            return self._on_edges(first, second, contact)
         kinematics = self._of_planar(contact, first, second)
         if kinematics.reach is None:
             return kinematics
@@ -271,6 +279,10 @@ class ContactGeometry:
             return self._on_curve(contact, first, second, 1)
         if isinstance(first, Curve) and isinstance(second, Flat | Round):
             return self._on_curve(contact, second, first, -1)
+        if isinstance(first, Round) and isinstance(second, EdgeLine):
+            return self._on_edge(first, second, 1)
+        if isinstance(first, EdgeLine) and isinstance(second, Round):
+            return self._on_edge(second, first, -1)
         if isinstance(first, Round) and isinstance(second, Flat):
             return self._on_flat(first, second, 1)
         if isinstance(first, Flat) and isinstance(second, Round):
@@ -308,7 +320,13 @@ class ContactGeometry:
         place = space.sum((ball.offset, to_place))
         slip = self._slip(ball, face, place, face.tangent, sign)
         if face.across is not None:
-            return ContactKinematics(gap, slip, None, across=self._slip(ball, face, place, face.across, sign))
+            inside = [
+                space.dot(space.sum((center, face.offset, space.negate(side.offset))), side.inward)
+                for side in face.sides
+            ]
+            heights = [space.dot(edge, face.normal) for edge in ball.edges] if inside else []
+            across = self._slip(ball, face, place, face.across, sign)
+            return ContactKinematics(gap, slip, _least(inside), across=across, aspect=_least(heights))
         reach = [self._along(center, face)] if face.length is not None else []
         if ball.span is not None:
             reach.append(self._within(ball, space.scale(-ball.radius, face.normal)))
@@ -346,13 +364,17 @@ class ContactGeometry:
 
     def _far_side(self, circle: Round, base: Feature, gap: Node) -> Node | None:
         """Return the aspect of a circle on a face with ends (m); None at a corner."""
-        if base.part == "corner":
+        if base.part in ("corner", "vertex", "edge"):
             return None
         beyond = gap + 2.0 * circle.radius
         shape = self.system.mechanism.shapes[base.shape]
-        if not isinstance(shape, PolygonShape) or shape.inside or shape.concave:
+        if isinstance(shape, SolidShape):
+            count = len(shape.corners_of_faces)
+        elif isinstance(shape, PolygonShape) and not shape.inside and not shape.concave:
+            count = shape.straight_faces
+        else:
             return beyond
-        faces = [self._shapes.feature(replace(base, index=index)) for index in range(shape.straight_faces)]
+        faces = [self._shapes.feature(replace(base, index=index)) for index in range(count)]
         heights = [
             self._space.dot(self._between(circle, face), face.normal) for face in faces if isinstance(face, Flat)
         ]
@@ -380,9 +402,12 @@ class ContactGeometry:
             length = space.norm(tangent)
             tangent = space.divide(tangent, functions.where(functions.compare(">", length, 0.0), length, graph.one))
             slip = self._slip(ball, base, place, tangent, sign)
-            return ContactKinematics(
-                gap, slip, None, across=self._slip(ball, base, place, space.cross(normal, tangent), sign)
-            )
+            ways = [space.negate(edge) for edge in base.edges] + list(
+                ball.edges
+            )  # a hollow is touched by corners alone
+            away = [space.dot(arm, way) / space.norm(way) for way in ways if not base.hollow]
+            across = self._slip(ball, base, place, space.cross(normal, tangent), sign)
+            return ContactKinematics(gap, slip, _least(away), across=across)
         tangent = space.cross(normal, space.axis(base.frame, Z))
         slip = self._slip(ball, base, place, tangent, sign)
         reach = [self._reach_round(base, arm), self._reach_round(ball, space.negate(arm))]
@@ -449,6 +474,69 @@ class ContactGeometry:
         shapes = self.system.mechanism.shapes
         return any(f.part != "point" and shapes[f.shape].spatial for f in contact.features)
 
+    # -- edges of polyhedra --------------------------------------------------------------------------------
+
+    def _on_edge(self, ball: Round, edge: EdgeLine, sign: int) -> ContactKinematics:
+        """Return the kinematics of a sphere on an edge, at the point of the edge nearest to its centre."""
+        space, graph = self._space, self.system.graph
+        arm = self._between(ball, edge)
+        along = space.dot(arm, edge.direction)
+        aside = space.subtract(arm, space.scale(along, edge.direction))
+        distance = space.norm(aside)
+        divisor = functions.where(functions.compare(">", distance, 0.0), distance, graph.one)
+        normal = space.divide(aside, divisor)
+        place = space.sum((ball.offset, space.scale(-ball.radius, normal)))
+        slip = self._slip(ball, edge, place, edge.direction, sign)
+        across = self._slip(ball, edge, place, space.cross(normal, edge.direction), sign)
+        reach = [along, edge.length - along, *(-space.dot(aside, inward) for inward in edge.inward)]
+        return ContactKinematics(distance - ball.radius, slip, _least(reach), across=across)
+
+    def _on_edges(self, first: EdgeLine, second: EdgeLine, contact: FeatureContact) -> ContactKinematics:
+        """Return the kinematics of two edges that cross.
+
+        Their common normal, outwards from the second polyhedron, separates both bodies if it is in the fans of normals
+        of both edges, which the aspect measures (docs/theory.md, "Contact geometry").
+        """
+        space, graph = self._space, self.system.graph
+        cross = space.cross(first.direction, second.direction)
+        square = space.square(cross)
+        sine = functions.sqrt(functions.maximum(square, self._constant(PARALLEL**2)))
+        inwards = space.dot(cross, space.sum(second.inward))
+        outward = functions.where(functions.compare("<=", inwards, 0.0), graph.one, -graph.one)
+        normal = space.scale(outward / sine, cross)
+        between = self._between(first, second)
+        gap = space.dot(between, normal)
+        # the points of both lines that are nearest to each other
+        a, b = space.dot(between, first.direction), space.dot(between, second.direction)
+        c = space.dot(first.direction, second.direction)
+        near = (b * c - a) / (sine * sine)
+        far = (b - a * c) / (sine * sine)
+        place = space.sum((first.offset, space.scale(near, first.direction)))
+        slip = self._slip(first, second, place, first.direction, 1)
+        across = self._slip(first, second, place, space.cross(normal, first.direction), 1)
+        reach = _least([near, first.length - near, far, second.length - far])
+        shorter = functions.minimum(first.length, second.length)
+        fans = [space.dot(normal, inward) for inward in first.inward]
+        fans += [-space.dot(normal, inward) for inward in second.inward]
+        fans.append((square - PARALLEL**2) / PARALLEL)  # no normal of parallel edges
+        aspect = shorter * _of(_least(fans))
+        thickness = self._thickness(contact)
+        # no place of the first edge is nearer to the line of the second than this
+        aside = functions.maximum(space.square(between) - b * b, self._constant((PARALLEL * thickness) ** 2))
+        apart = functions.sqrt(aside) - sine * first.length - PARALLEL * thickness
+        admitted = ADMITTED * self._length
+        valid = _least([_of(reach) + admitted, aspect + admitted, gap + thickness, -apart])
+        return ContactKinematics(gap, slip, reach, across=across, aspect=aspect, valid=_of(valid) / self._length)
+
+    def _thickness(self, contact: FeatureContact) -> float:
+        """Return half the least thickness of two polyhedra (m) with the parameters of the file."""
+        values = parameter_values(self.system.mechanism)
+        return 0.5 * min(
+            solid_thickness(shape, values)
+            for shape in (self.system.mechanism.shapes[feature.shape] for feature in contact.features)
+            if isinstance(shape, SolidShape)
+        )
+
     # -- curves --------------------------------------------------------------------------------------------
 
     def _on_curve(self, contact: FeatureContact, other: Flat | Round, curve: Curve, sign: int) -> ContactKinematics:
@@ -486,12 +574,12 @@ class ContactGeometry:
 
     # -- velocities ----------------------------------------------------------------------------------------
 
-    def _between(self, a: Flat | Round, b: Flat | Round) -> Vector:
+    def _between(self, a: Flat | Round | EdgeLine, b: Flat | Round | EdgeLine) -> Vector:
         """Return the vector from the place of b to the place of a."""
         position = self.system.points.position(a.origin, b.origin)
         return self._space.sum((position, a.offset, self._space.negate(b.offset)))
 
-    def _slip(self, a: Round, b: Flat | Round, place: Vector, tangent: Vector, sign: int) -> Node:
+    def _slip(self, a: Round | EdgeLine, b: Flat | Round | EdgeLine, place: Vector, tangent: Vector, sign: int) -> Node:
         """Return the speed of the material of a relative to b's along the tangent; ``place`` is from a's origin."""
         space = self._space
         other = space.sum((place, self.system.points.position(a.origin, b.origin)))
@@ -515,6 +603,11 @@ def _largest(nodes: list[Node]) -> Node:
     for node in nodes[1:]:
         result = functions.maximum(result, node)
     return result
+
+
+def _of(node: Node | None) -> Node:
+    assert node is not None
+    return node
 
 
 def _least(nodes: list[Node]) -> Node | None:

@@ -36,7 +36,7 @@ from fsm_dyn.language.memory import (
     without_negations,
 )
 from fsm_dyn.language.model import Mechanism, TransitionSpec
-from fsm_dyn.language.shapes import Feature, PolygonShape
+from fsm_dyn.language.shapes import Feature, PolygonShape, SolidShape
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.functions import maximum, minimum
 from fsm_dyn.programs.graph import ExpressionGraph, Node
@@ -67,6 +67,10 @@ def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
     found = []
     for contact in terms.contacts:
         pair = _corner_and_face(contact.spec)
+        if contact.crossing:
+            numbers[contact.name, False, -1, -1, -1] = len(numbers)
+            found.append((len(numbers) - 1, -1, -1))
+            continue
         if pair is None:
             found.append((-1, -1, -1))
             continue
@@ -89,6 +93,7 @@ def outlines(terms: Terms) -> list[int]:
         pair = _corner_and_face(contact.spec)
         shape = None if pair is None else terms.mechanism.shapes[pair[1].shape]
         convex = isinstance(shape, PolygonShape) and not shape.inside and not shape.concave
+        convex = convex or isinstance(shape, SolidShape)
         if pair is None or not convex:
             found.append(-1)
             continue
@@ -203,11 +208,12 @@ def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) ->
         bilateral=contact.spec.bilateral,
         poisson=isinstance(contact.spec, SurfaceContact) and contact.spec.restitution_law == "poisson",
         in_space=contact.in_space,
-        lossy=contact.firm is not None,
+        lossy=contact.firm is not None and not contact.crossing,
         ends=ends,
         outline=outline,
         load_rows=contact.load_rows,
         whole_circle=contact.whole_circle,
+        crossing=contact.crossing,
     )
 
 

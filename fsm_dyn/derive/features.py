@@ -27,10 +27,12 @@ from fsm_dyn.language.shapes import (
     LineShape,
     PlaneShape,
     PolygonShape,
+    PolyhedronShape,
     Repeat,
     RoundShape,
     SegmentShape,
     Shape,
+    SolidShape,
 )
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.programs import functions
@@ -172,12 +174,14 @@ class Flat:
     tangent, normal : Vector
         Unit vectors; the tangent is the normal turned by a right angle with the clock.
     length : Node or None
-        m; None for a face without ends. It runs from the start along ``sense`` times the tangent.
+        m; None for a face without ends, or of a polyhedron. It runs from the start along ``sense`` times the tangent.
     across : Vector or None
         Of a plane in space, the second unit tangent: normal times the first.
     concave : tuple of two bool
         Whether it starts, and whether it ends, in a corner out of reach from the free side: there it is extended,
         without a neighbour to take over contacts.
+    sides : tuple of Side
+        Of a face of a polyhedron.
     """
 
     frame: str
@@ -189,6 +193,30 @@ class Flat:
     sense: int = 1
     across: Vector | None = None
     concave: tuple[bool, bool] = (False, False)
+    sides: tuple[Side, ...] = ()
+
+
+@dataclass(frozen=True)
+class Side:
+    """A side of a face of a polyhedron: a corner on it, from the origin (m), and the unit vector into the face."""
+
+    offset: Vector
+    inward: Vector
+
+
+@dataclass(frozen=True)
+class EdgeLine:
+    """An edge of a polyhedron: ``offset`` of its start from the origin (m), its unit direction, its length (m).
+
+    ``inward``: the unit vectors across it into its two faces.
+    """
+
+    frame: str
+    origin: str
+    offset: Vector
+    direction: Vector
+    length: Node
+    inward: tuple[Vector, Vector]
 
 
 @dataclass(frozen=True)
@@ -210,6 +238,8 @@ class Round:
     beyond : tuple of Flat, or None
         The faces (or, for the end of an arc, the arc) on both sides of a corner: contact with the corner begins at
         their ends.
+    edges : tuple of Vector
+        From a corner of a polyhedron to the other ends of its edges (m).
     """
 
     frame: str
@@ -220,6 +250,7 @@ class Round:
     span: tuple[Vector, Vector] | None = None
     wide: bool = False
     beyond: tuple[Flat | Round, ...] = ()
+    edges: tuple[Vector, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -233,7 +264,7 @@ class Rim:
     radius: Node
 
 
-Primitive: TypeAlias = Flat | Round | Curve | Rim
+Primitive: TypeAlias = Flat | Round | Curve | Rim | EdgeLine
 
 
 class Shapes:
@@ -281,8 +312,17 @@ class Shapes:
             case DiskShape(), _:
                 radius = self._algebra.scalar(shape.radius)
                 return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, "axis", shape.axis), radius)
-            case BoxShape(), _:
-                return Round(shape.frame, shape.origin, self._vertex(shape, feature.index), zero)
+            case SolidShape(), "face":
+                return self._solid_face(shape, feature.index)
+            case SolidShape(), "edge":
+                return self._edge(shape, feature.index)
+            case SolidShape(), _:
+                place = self._vertex(shape, feature.index)
+                edges = tuple(
+                    self._space.vector(shape.frame, self._difference(self._vertex(shape, end), place))
+                    for end in shape.edges_at(feature.index)
+                )
+                return Round(shape.frame, shape.origin, self._space.vector(shape.frame, place), zero, edges=edges)
             case CurveShape(), _:
                 return self._curve(shape, feature)
             case LineShape(), _:
@@ -365,11 +405,51 @@ class Shapes:
         span = (ends[0], ends[1])
         return replace(whole, span=span, wide=last - first > math.pi), span
 
-    def _vertex(self, shape: BoxShape, index: int) -> Vector:
-        """Return the place of a corner of a box, from its centre."""
+    def _vertex(self, shape: SolidShape, index: int) -> Triple:
+        """Return the place of a corner of a polyhedron in its frame, from its point."""
+        if isinstance(shape, PolyhedronShape):
+            x, y, z = (self._algebra.scalar(text) for text in shape.points[index])
+            return (x, y, z)
+        assert isinstance(shape, BoxShape)
         halves = [self._algebra.scalar(text) / 2.0 for text in shape.size]
         x, y, z = (sign * half for sign, half in zip(VERTICES[index], halves, strict=True))
-        return self._space.vector(shape.frame, (x, y, z))
+        return (x, y, z)
+
+    def _solid_face(self, shape: SolidShape, index: int) -> Flat:
+        corners = [self._vertex(shape, corner) for corner in shape.corners_of_faces[index]]
+        along = [
+            self._space.vector(shape.frame, self._unit(self._difference(after, corner))[1])
+            for corner, after in zip(corners, (*corners[1:], corners[0]), strict=True)
+        ]
+        normal = self._outward(shape, index)
+        sides = tuple(
+            Side(self._space.vector(shape.frame, corner), self._space.cross(normal, direction))
+            for corner, direction in zip(corners, along, strict=True)
+        )
+        across = self._space.cross(normal, along[0])
+        return Flat(shape.frame, shape.origin, sides[0].offset, along[0], normal, across=across, sides=sides)
+
+    def _outward(self, shape: SolidShape, index: int) -> Vector:
+        """Return the outward unit normal of a face of a polyhedron."""
+        first, second, third = (self._vertex(shape, corner) for corner in shape.corners_of_faces[index][:3])
+        along, on = (
+            self._space.vector(shape.frame, self._unit(self._difference(b, a))[1])
+            for a, b in ((first, second), (second, third))
+        )
+        components = self._space.resolve(self._space.cross(along, on), shape.frame)
+        return self._space.vector(shape.frame, self._unit(components)[1])
+
+    def _edge(self, shape: SolidShape, index: int) -> EdgeLine:
+        edge = shape.edges[index]
+        start, end = self._vertex(shape, edge.start), self._vertex(shape, edge.end)
+        length, components = self._unit(self._difference(end, start))
+        direction = self._space.vector(shape.frame, components)
+        inward = (
+            self._space.cross(self._outward(shape, edge.left), direction),
+            self._space.cross(direction, self._outward(shape, edge.right)),
+        )
+        offset = self._space.vector(shape.frame, start)
+        return EdgeLine(shape.frame, shape.origin, offset, direction, length, inward)
 
     def _foot(self, shape: DiskShape, index: int) -> Vector:
         """Return one of the points of support of a disk, from its centre."""
@@ -520,17 +600,17 @@ class Shapes:
 
     def _unit(self, components: Triple) -> tuple[Node, Triple]:
         """Return length and direction; along an axis without a root, with the sign by the parameters of the file."""
-        x, y, z = components
         zero, one = self.system.graph.zero, self.system.graph.one
-        if y.is_zero:
-            sign = -1 if self._value(x) < 0.0 else 1
-            return sign * x, (sign * one, zero, z)
-        if x.is_zero:
-            sign = -1 if self._value(y) < 0.0 else 1
-            return sign * y, (zero, sign * one, z)
-        square = self.system.reducer.reduce(x * x + y * y)
+        along = [axis for axis, part in enumerate(components) if not part.is_zero] or [X]
+        if len(along) == 1:
+            part = components[along[0]]
+            sign = -1 if self._value(part) < 0.0 else 1
+            x, y, z = (sign * one if axis == along[0] else zero for axis in (X, Y, Z))
+            return sign * part, (x, y, z)
+        x, y, z = components
+        square = self.system.reducer.reduce(x * x + y * y + z * z)
         length = one if square.is_one else functions.sqrt(square)
-        return length, (x / length, y / length, z)
+        return length, (x / length, y / length, z / length)
 
     def _length(self, face: Flat) -> Node:
         length = face.length if face.length is not None else self.system.graph.zero

@@ -117,7 +117,8 @@ class ContactTerms:
     elastic : Node or None
         Force of a compliant contact under compression (N); None for others.
     firm : Node or None
-        Its factor ``1 + loss δ'``, if a loss is given: negative if the surface cannot follow the leaving body.
+        Its factor ``1 + loss δ'``, if a loss is given: negative if the surface cannot follow the leaving body. Of two
+        edges how far their gap is valid, see :attr:`~fsm_dyn.derive.contact_geometry.ContactKinematics.valid`.
     restoring, stored : Node or None
         The part of its force with a potential (N), and the potential (J).
     reach, reach_rate : Node or None
@@ -127,6 +128,7 @@ class ContactTerms:
     starts_ahead : bool
     aspect : Node or None
     whole_circle : bool
+    crossing : bool
         See :class:`~fsm_dyn.derive.contact_geometry.ContactKinematics`; a compliant contact has no aspect, as
         neighbours sink in too.
     """
@@ -151,6 +153,7 @@ class ContactTerms:
     starts_ahead: bool = True
     aspect: Node | None = None
     whole_circle: bool = False
+    crossing: bool = False
 
     @property
     def name(self) -> str:

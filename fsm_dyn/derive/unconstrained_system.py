@@ -203,6 +203,7 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
     load_rows: tuple[int, ...] = ()  # rows whose forces load a bearing, one or two
     whole_circle: bool = False  # of a circle touched from outside, on a face with ends or at a corner
+    crossing: bool = False  # of two edges of polyhedra
 
     @property
     def contact_law(self) -> Law:

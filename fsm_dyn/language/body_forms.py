@@ -429,7 +429,40 @@ def _angles(tree: Tree) -> tuple[Text, Text]:
     return expression(items[0]), expression(items[1])
 
 
+def _corners_in_space(tree: Tree) -> tuple[tuple[Text, ...], ...]:
+    points = points_of(tree, 4)
+    for item, point in zip(as_items(tree, "the corners"), points, strict=True):
+        if len(point) != 3:
+            raise ModelError(
+                "a corner of a polyhedron has three coordinates", item.where, found=describe(item),
+                allowed="[x, y, z] in the shape's frame, from its point",
+            )  # fmt: skip
+    return points
+
+
+def _faces(tree: Tree) -> tuple[tuple[int, ...], ...]:
+    """Return the corners of faces, numbered from 0."""
+    found = []
+    for item in as_items(tree, "the faces"):
+        numbers = [corner.value if isinstance(corner, Scalar) else None for corner in as_items(item, "a face")]
+        if len(numbers) < 3 or not all(isinstance(number, int) and number >= 1 for number in numbers):
+            raise ModelError(
+                "a face has three corners or more", item.where, found=describe(item),
+                allowed="numbers of corners, the first is 1, such as [1, 2, 3]",
+            )  # fmt: skip
+        found.append(tuple(int(number) - 1 for number in numbers if number is not None))
+    return tuple(found)
+
+
 CORNERS: Final = leaf(_corners, list_of(_PAIR, 2), "points", example=[["0 m", "0 m"], ["1 m", "0 m"]])
+_CORNERS_IN_SPACE: Final = leaf(
+    _corners_in_space, list_of(list_of(VALUE, 3, 3), 4), "points in space",
+    example=[["0 m", "0 m", "0 m"], ["1 m", "0 m", "0 m"], ["0 m", "1 m", "0 m"], ["0 m", "0 m", "1 m"]],
+)  # fmt: skip
+_FACES: Final = leaf(
+    _faces, list_of(list_of({"type": "integer", "minimum": 1}, 3), 4), "lists of corners",
+    example=[[1, 3, 2], [1, 2, 4], [2, 3, 4], [1, 4, 3]],
+)  # fmt: skip
 _SIZE: Final = leaf(_size, list_of(VALUE, 3, 3), "three lengths", example=["30 cm", "20 cm", "10 cm"])
 _ANGLES: Final = leaf(_angles, _PAIR, "two angles", example=["0 deg", "90 deg"])
 _PLACE_HINTS: Final = in_place_of(frame="body parent")
@@ -592,7 +625,23 @@ class BoxForm(CentredForm):
     size: tuple[Text, Text, Text] = key(_SIZE, "along x, y and z of the frame")
 
 
-_FEATURE: Final = re.compile(r"(face|corner|piece) ?([1-9][0-9]*)|face|start|end")
+@mapping
+class PolyhedronForm(OutlineFromForm):
+    """A convex polyhedron."""
+
+    what: ClassVar[str] = "a polyhedron"
+    example: ClassVar[str] = (
+        "polyhedron: {frame: B, corners: [[0 m, 0 m, 0 m], [1 m, 0 m, 0 m], [0 m, 1 m, 0 m], [0 m, 0 m, 1 m]]}"
+    )
+    hints: ClassVar[Mapping[str, str]] = {**_PLACE_HINTS, **in_place_of(corners="points vertices")}
+
+    corners: tuple[tuple[Text, ...], ...] = key(_CORNERS_IN_SPACE, "its corners, in the frame")
+    faces: tuple[tuple[int, ...], ...] | None = key(
+        _FACES, "corners of each face, the first is 1, in either sense", None, usual="the faces of the convex hull"
+    )
+
+
+_FEATURE: Final = re.compile(r"(face|corner|piece|edge) ?([1-9][0-9]*)|face|start|end")
 
 
 def _features(tree: Tree) -> dict[LocatedStr, LocatedStr]:
@@ -603,9 +652,11 @@ def _features(tree: Tree) -> dict[LocatedStr, LocatedStr]:
         if text is None:
             raise ModelError(
                 "a face, a corner or an end is wanted", item.where, found=describe(item),
-                allowed="face 2, corner 3, of segments and arcs face, start, end, of curves with hollows piece 1",
+                allowed="face 2, corner 3, in space edge 4, of segments and arcs face, start, end, of curves with "
+                "hollows piece 1",
             )  # fmt: skip
-        label = text[0] if text[2] is None else f"face{text[2]}" if text[1] == "face" else text[2]
+        numbered = f"{text[1]}{text[2]}" if text[1] in ("face", "edge") else text[2]
+        label = text[0] if text[2] is None else numbered
         found[name(word)] = LocatedStr(label, item.where)
     return found
 
@@ -625,7 +676,7 @@ class GeometryForm(KeyedMapping):
     example: ClassVar[str] = "ground: {line: {along: N.x}, side: N.y}"
     hints: ClassVar[Mapping[str, str]] = {
         **in_place_of(plane="half_space", sphere="ball", disk="cylinder"),
-        **dict.fromkeys(("rectangle", "mesh"), "four points make a `polygon`; in space a `box`"),
+        **dict.fromkeys(("rectangle", "mesh"), "points make a `polygon`; in space a `polyhedron`, or a `box`"),
         "point": "a point touches by `{point: P, on: shape}` under `contacts`",
     }
 
@@ -639,6 +690,7 @@ class GeometryForm(KeyedMapping):
     plane: PlaneForm | None = part(PlaneForm, "a plane without ends")
     disk: DiskForm | None = part(DiskForm, "a thin disk")
     box: BoxForm | None = part(BoxForm, "a box")
+    polyhedron: PolyhedronForm | None = part(PolyhedronForm, "a convex polyhedron")
     side: Text | None = expression_key(
         "free side: a vector, of round outlines and polygons `inside` or `outside`", None, type="vector", example="N.y"
     )

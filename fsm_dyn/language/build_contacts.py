@@ -9,7 +9,7 @@ from itertools import combinations, product
 from typing import Any
 
 from fsm_dyn.core.errors import ExpressionError, InputError, Location, ModelError, did_you_mean
-from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, SegmentForm
+from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, PolyhedronForm, SegmentForm
 from fsm_dyn.language.check_values import curve_sense, polygon_sense
 from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, FeatureContact, GapContact, LawContact
@@ -30,17 +30,20 @@ from fsm_dyn.language.shapes import (
     LineShape,
     PlaneShape,
     PolygonShape,
+    PolyhedronShape,
     Repeat,
     RoundShape,
     SegmentShape,
     Shape,
+    SolidShape,
     SphereShape,
 )
+from fsm_dyn.language.solids import polyhedron_faces
 from fsm_dyn.language.yaml import LocatedStr, where_of
 
 # -- Shapes: defaults, valid combinations of keys, and the sense of polygons ---------------------------------
 
-SHAPE_KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box")
+SHAPE_KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box", "polyhedron")
 NEWTONIAN, ORIGIN = "N", "O"
 
 
@@ -97,7 +100,7 @@ def form_of_label(label: str) -> str:
     """Return the words of a feature under `features`, of its label in names of contacts."""
     if label.isdecimal():
         return f"corner {label}"
-    return label.replace("face", "face ").strip()
+    return label.replace("face", "face ").replace("edge", "edge ").strip()
 
 
 def _shape(
@@ -137,7 +140,7 @@ def _shape(
             name=name, frame=circle.frame, origin=origin, radius=circle.radius, inside=inside, repeat=repeat,
             where=where,
         )  # fmt: skip
-    return _spatial(name, form, bodies)
+    return _spatial(name, form, bodies, values)
 
 
 def _segment(
@@ -158,7 +161,9 @@ def _segment(
     )  # fmt: skip
 
 
-def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, Body]) -> Shape:
+def _spatial(
+    name: str, form: GeometryForm, bodies: Mapping[str, Body], values: Mapping[str, ParameterValue] | None
+) -> Shape:
     where = where_of(name)
     if form.repeat is not None:
         raise ModelError("shapes in space are not repeated", form.key("repeat"), remedy="write them one by one")
@@ -171,9 +176,15 @@ def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, Body]) -> Shape
         disk = form.disk
         origin = _origin(name, disk.frame, disk.center, bodies)
         return DiskShape(name=name, frame=disk.frame, origin=origin, axis=disk.axis, radius=disk.radius, where=where)
+    if form.side is not None and (form.box is not None or form.polyhedron is not None):
+        kind = "box" if form.box is not None else "polyhedron"
+        raise ModelError(f"a {kind} is touched from outside", form.key("side"), remedy="leave `side` out")
+    if form.polyhedron is not None:
+        solid = form.polyhedron
+        origin = _origin(name, solid.frame, solid.origin, bodies)
+        shape = PolyhedronShape(name=name, frame=solid.frame, origin=origin, points=solid.corners, where=where)
+        return _with_faces(shape, solid, values)
     if form.box is not None:
-        if form.side is not None:
-            raise ModelError("a box is touched at its corners", form.key("side"), remedy="leave `side` out")
         origin = _origin(name, form.box.frame, form.box.center, bodies)
         return BoxShape(name=name, frame=form.box.frame, origin=origin, size=form.box.size, where=where)
     if form.sphere is None:
@@ -181,6 +192,28 @@ def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, Body]) -> Shape
     sphere, inside = form.sphere, _inside(form, "sphere")
     origin = _origin(name, sphere.frame, sphere.center, bodies)
     return SphereShape(name=name, frame=sphere.frame, origin=origin, radius=sphere.radius, inside=inside, where=where)
+
+
+def _with_faces(
+    shape: PolyhedronShape, form: PolyhedronForm, values: Mapping[str, ParameterValue] | None
+) -> PolyhedronShape:
+    """Return a polyhedron with the faces of its convex hull, numbered as they are written."""
+    if values is None:
+        return shape
+    try:
+        faces = polyhedron_faces(shape, values)
+    except ExpressionError:
+        return shape  # reported when expressions are checked
+    if form.faces is not None:
+        order = {frozenset(face): number for number, face in enumerate(form.faces)}
+        if len(order) != len(form.faces) or set(order) != {frozenset(face) for face in faces}:
+            raise ModelError(
+                f"the faces of polyhedron {str(shape.name)!r} are not those of its convex hull", form.key("faces"),
+                allowed=", ".join(f"[{', '.join(str(corner + 1) for corner in face)}]" for face in faces),
+                remedy="leave `faces` out; a hollow body is made of several convex ones",
+            )  # fmt: skip
+        faces = tuple(sorted(faces, key=lambda face: order[frozenset(face)]))
+    return replace(shape, faces=faces)
 
 
 def _curve(
@@ -282,8 +315,8 @@ def _turned(shape: PolygonShape, form: PolygonForm, values: Mapping[str, Paramet
 # curve              itself, or its pieces if it has hollows         ``1 2 ...``: as its parameter grows
 # sphere, plane      itself
 # disk               its rim, three points of support                ``1 2 3``
-# box                its eight corners                               ``1 2 ...``: below, then above,
-#                                                                    anticlockwise
+# box, polyhedron    its corners, faces and edges                    ``1 2 ...``, ``face1 ...``,
+#                                                                    ``edge1 ...``
 # =================  ==============================================  ==================================
 #
 # Copies of a repeated shape have their number in front. The name of a contact is the given one, followed by the names
@@ -308,8 +341,8 @@ def touching(
             f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
             where_of(name),
             allowed="points against anything but points; round against round or flat; corners against faces; curves "
-            "from outside, but not against curves; disks against planes; boxes by their corners against planes and the "
-            "insides of spheres; shapes in space not against planar ones",
+            "from outside, but not against curves; disks against planes; boxes and polyhedra against planes, spheres, "
+            "points and each other; shapes in space not against planar ones",
         )
     if len(pairs) > MOST_PAIRS:
         raise ModelError(
@@ -337,12 +370,11 @@ def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
     spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
     if len(spatial) == 2:
         return False
-    if "rim" in parts:
-        return parts == {"rim", "face"}
-    if "vertex" in parts:
-        of_box = any(f.part == "vertex" and isinstance(shapes[f.shape], BoxShape) for f in (a, b))
-        inner = of_box and any(_is_hollow(f, shapes) for f in (a, b))
-        return parts == {"vertex", "face"} or (parts == {"vertex", "round"} and inner)
+    solid = [f.part != "point" and isinstance(shapes[f.shape], SolidShape) for f in (a, b)]
+    if "rim" in parts or ("vertex" in parts and not any(solid)):
+        return "face" in parts and not any(solid)
+    if any(solid):
+        return _can_touch_solid(a, b, shapes, all(solid))
     if "curve" in parts:
         flat_in_hollow = "face" in parts and any(_in_hollow(f, shapes) for f in (a, b))
         return a.part != b.part and not flat_in_hollow and not any(_is_hollow(f, shapes) for f in (a, b))
@@ -350,6 +382,17 @@ def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
         return False
     hollow = [f for f in (a, b) if _is_hollow(f, shapes)]
     return not hollow or (len(hollow) == 1 and "face" not in parts)
+
+
+def _can_touch_solid(a: Feature, b: Feature, shapes: Mapping[str, Shape], both: bool) -> bool:
+    """Whether contact is possible between two features, one of a polyhedron."""
+    parts = {a.part, b.part}
+    if "round" in parts:
+        return "vertex" in parts or not any(_is_hollow(f, shapes) for f in (a, b))
+    of_disk = "vertex" in parts and any(isinstance(shapes[f.shape], DiskShape) for f in (a, b) if f.part == "vertex")
+    if of_disk or parts == {"face"}:
+        return False
+    return parts == {"vertex", "face"} or parts == {"point", "face"} or (both and parts == {"edge"})
 
 
 def _is_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
@@ -370,6 +413,10 @@ def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool
         if feature.part in ("face", "round") and shapes[feature.shape].bounded:
             return True
         if feature.part == "corner" and other.part in ("round", "curve"):
+            return True
+        if feature.part == "edge" or (
+            feature.part == "vertex" and other.part == "round" and not _is_hollow(other, shapes)
+        ):
             return True
         shape = None if feature.part == "point" else shapes[feature.shape]
         if isinstance(shape, CurveShape) and shape.pieces:
@@ -532,7 +579,14 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
             raise ModelError(f"contact {str(name)!r} lacks the shape that its point touches", form.key(kind),
                              remedy="add `on: shape`")  # fmt: skip
         first, second = [Feature(form.point, "point")], feature_list(form.on, shapes)
-    return touching(name, first, second, shapes)
+    found = touching(name, first, second, shapes)
+    if form.compliance is not None and any(f.part == "edge" for contact in found for f in contact.features):
+        raise ModelError(
+            f"contact {str(name)!r} of a polyhedron, whose edges touch, is compliant", form.key("compliant"),
+            allowed="compliant corners of boxes and polyhedra on planes; rigid contacts",
+            remedy="use `restitution`, or corners or spheres on a `plane`",
+        )  # fmt: skip
+    return found
 
 
 def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[GapContact]:
@@ -561,7 +615,7 @@ def _bracketed(text: Text) -> str:
 #
 # One entry for each pair of shapes without a rigid connection, if contact is possible.
 
-_SOLIDS = ("box", "sphere", "disk", "curve", "circle", "polygon")
+_SOLIDS = ("box", "polyhedron", "sphere", "disk", "curve", "circle", "polygon")
 
 
 def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, ContactForm]:

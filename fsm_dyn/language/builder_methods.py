@@ -310,8 +310,8 @@ class SectionMethods(WrittenModel):
     def shape(
             self, name: str, /, *, line: Value = None, segment: Value = None, circle: Value = None,
             arc: Value = None, polygon: Value = None, curve: Value = None, sphere: Value = None,
-            plane: Value = None, disk: Value = None, box: Value = None, side: Value = None, repeat: Value = None,
-            features: Value = None, **others: Value,
+            plane: Value = None, disk: Value = None, box: Value = None, polyhedron: Value = None,
+            side: Value = None, repeat: Value = None, features: Value = None, **others: Value,
     ) -> Self:
         """Add a shape.
 
@@ -341,6 +341,8 @@ class SectionMethods(WrittenModel):
             A thin disk.
         box : Value, optional
             A box.
+        polyhedron : Value, optional
+            A convex polyhedron.
         side : Value, optional
             Free side: a vector, of round outlines and polygons `inside` or `outside`.
         repeat : Value, optional
@@ -357,8 +359,8 @@ class SectionMethods(WrittenModel):
         """
         return self._add("shapes", name, None, given_keys({
             "line": line, "segment": segment, "circle": circle, "arc": arc, "polygon": polygon, "curve": curve,
-            "sphere": sphere, "plane": plane, "disk": disk, "box": box, "side": side, "repeat": repeat,
-            "features": features,
+            "sphere": sphere, "plane": plane, "disk": disk, "box": box, "polyhedron": polyhedron, "side": side,
+            "repeat": repeat, "features": features,
         } | others))
 
     def contact(

@@ -27,10 +27,12 @@ from fsm_dyn.language.shapes import (
     DiskShape,
     LineShape,
     PolygonShape,
+    PolyhedronShape,
     RoundShape,
     SegmentShape,
     Shape,
 )
+from fsm_dyn.language.solids import polyhedron_faces
 from fsm_dyn.language.units import Dimension
 
 # -- Checks that follow from declared keys: references, scopes and units, bounds -----------------------------
@@ -502,6 +504,8 @@ def _decisions(shape: Shape, mechanism: Mechanism, values: Values) -> tuple[obje
             points = places(shape, values)
             edges = zip(shape.points, points, shape.points[1:] + shape.points[:1], points[1:] + points[:1], strict=True)
             return (*polygon_sense(shape, values), *[_along_axis(*edge) for edge in edges])
+        case PolyhedronShape():
+            return polyhedron_faces(shape, values)
         case CurveShape():
             sense = curve_sense(shape, values)
             pieces = curve_pieces(replace(shape, turn=sense), values)

@@ -48,6 +48,10 @@ class Traits(Protocol):
         """Whether its force may vanish before the gap opens."""
 
     @property
+    def crossing(self) -> bool:
+        """Whether it is of two edges of polyhedra."""
+
+    @property
     def outlined(self) -> bool:
         """Whether the other faces of a convex polygon share its guard for closing."""
 
@@ -347,7 +351,11 @@ def _outlined(contact: Traits) -> bool:
 
 
 def _alone(contact: Traits) -> bool:
-    return not contact.outlined
+    return not contact.outlined and not contact.crossing
+
+
+def _crossing(contact: Traits) -> bool:
+    return contact.crossing
 
 
 GAP: Final = Law(
@@ -358,6 +366,7 @@ GAP: Final = Law(
     guards=(
         Watched((FREE,), GuardQuantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_alone),
         Watched((FREE,), GuardQuantity.LARGEST_GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_outlined),
+        Watched((FREE,), GuardQuantity.MEETING, Event.CLOSES, (HELD, SLIDING), "gap", when=_crossing),
         Watched((HELD, SLIDING), GuardQuantity.NORMAL_FORCE, Event.OPENS, (FREE,), "normal force"),
         LIMIT,
         END_OF_FACE,

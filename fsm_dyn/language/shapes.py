@@ -57,14 +57,14 @@ class Repeat(KeyedMapping):
 class Feature:
     """A part of a shape for contact: ``part`` number ``index`` of the copy ``copy`` of a shape.
 
-    ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
-    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve``, ``rim`` (of a disk) or
-    ``vertex`` (of a box).
+    ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment, polygon or polyhedron),
+    ``round`` (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve``, ``rim`` (of
+    a disk), ``vertex`` or ``edge`` (of a polyhedron).
     ``label`` distinguishes it in names.
     """
 
     shape: str
-    part: Literal["point", "face", "round", "corner", "curve", "rim", "vertex"]
+    part: Literal["point", "face", "round", "corner", "curve", "rim", "vertex", "edge"]
     index: int = 0
     copy: int = 0
     label: str = ""
@@ -393,12 +393,65 @@ FEET: Final = 3  # points of support of a disk: as many as a plane needs
 VERTICES: Final = tuple((x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
 
 
+#: Faces of a box: across x, y and z, the lower one first.
+BOX_FACES: Final = ((0, 4, 7, 3), (1, 2, 6, 5), (0, 1, 5, 4), (3, 7, 6, 2), (0, 3, 2, 1), (4, 5, 6, 7))
+
+
+@dataclass(frozen=True, slots=True)
+class SolidEdge:
+    """An edge between the corners ``start`` and ``end``; seen from outside, ``left`` and ``right`` are its faces."""
+
+    start: int
+    end: int
+    left: int
+    right: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoxShape(Shape):
-    """A box about the origin, of ``size`` along the axes of its frame, touched at its corners."""
+class SolidShape(Shape):
+    """A convex polyhedron, touched at corners, faces and edges."""
+
+    spatial: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def corners_of_faces(self) -> tuple[tuple[int, ...], ...]:
+        """The corners of each face, anticlockwise seen from outside."""
+
+    @property
+    def edges(self) -> tuple[SolidEdge, ...]:
+        """Its edges, each from its lower corner on, in the order of these corners."""
+        on_left = {
+            (first, second): number
+            for number, face in enumerate(self.corners_of_faces)
+            for first, second in zip(face, (*face[1:], face[0]), strict=True)
+        }
+        return tuple(
+            SolidEdge(first, second, face, on_left[second, first])
+            for (first, second), face in sorted(on_left.items()) if first < second and (second, first) in on_left
+        )  # fmt: skip
+
+    def edges_at(self, corner: int) -> tuple[int, ...]:
+        """Return the other ends of the edges at a corner."""
+        return tuple(e.end if e.start == corner else e.start for e in self.edges if corner in (e.start, e.end))
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its corners, its faces and its edges."""
+        faces = self.corners_of_faces
+        corners = sorted({corner for face in faces for corner in face})
+        return [
+            *(Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in corners),
+            *(Feature(self.name, "face", i, 0, f"face{i + 1}") for i in range(len(faces))),
+            *(Feature(self.name, "edge", i, 0, f"edge{i + 1}") for i in range(len(self.edges))),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxShape(SolidShape):
+    """A box about the origin, of ``size`` along the axes of its frame."""
 
     kind: ClassVar[str] = "box"
-    spatial: ClassVar[bool] = True
 
     size: tuple[Text, Text, Text]
 
@@ -407,9 +460,30 @@ class BoxShape(Shape):
         """The lengths of its edges."""
         return self.size
 
-    def features_of_one(self) -> list[Feature]:
-        """Return its corners."""
-        return [Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in range(len(VERTICES))]
+    @property
+    def corners_of_faces(self) -> tuple[tuple[int, ...], ...]:
+        """The corners of each face, anticlockwise seen from outside."""
+        return BOX_FACES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolyhedronShape(SolidShape):
+    """The convex hull of ``points``, with the ``faces`` that these have with the parameters of the file."""
+
+    kind: ClassVar[str] = "polyhedron"
+
+    points: Corners
+    faces: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The coordinates of its corners."""
+        return tuple(text for point in self.points for text in point)
+
+    @property
+    def corners_of_faces(self) -> tuple[tuple[int, ...], ...]:
+        """The corners of each face, anticlockwise seen from outside."""
+        return self.faces
 
 
 # -- Outlines to draw a body with, one class each ------------------------------------------------------------

@@ -17,7 +17,8 @@ from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import STEEL, STEEL_FILL, body_colours
 from fsm_dyn.language.contacts import GapContact
 from fsm_dyn.language.evaluate import evaluate_expression
-from fsm_dyn.language.shapes import BoxShape
+from fsm_dyn.language.shapes import SolidShape
+from fsm_dyn.language.solids import solid_corners
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.contact_forces import ContactLocation, Kinematics, contact_at, neighbours
@@ -299,10 +300,10 @@ PLACED = 12  # numbers of a placement: rotation matrix of a frame, then its orig
 
 @dataclass(frozen=True)
 class Solid:
-    """A sphere (``radius``), a disk (``radius``, across ``axis``), a plane (facing ``axis``) or a box (``size``).
+    """A sphere (``radius``), a disk (``radius``, across ``axis``), a plane (facing ``axis``) or a polyhedron.
 
-    Each is fixed in a frame.  The radius of a box is that of the sphere through its corners (m); ``size`` is None of
-    all else.
+    Each is fixed in a frame.  The radius of a polyhedron is the distance of its farthest corner (m); ``corners`` (m)
+    and the corners of its ``faces`` are empty of all else.
     """
 
     name: str
@@ -311,12 +312,13 @@ class Solid:
     origin: str
     radius: float
     axis: tuple[float, float, float]
-    size: tuple[float, float, float] | None = None
+    corners: tuple[tuple[float, float, float], ...] = ()
+    faces: tuple[tuple[int, ...], ...] = ()
 
     def payload(self) -> dict[str, Any]:
         """Return the payload."""
         about = {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
-        return about if self.size is None else {**about, "size": list(self.size)}
+        return {**about, "corners": self.corners, "faces": self.faces} if self.faces else about
 
 
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
@@ -343,15 +345,17 @@ def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats)
         own = turns.get(shape.frame, np.eye(3))
         axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-        size = None
-        if isinstance(shape, BoxShape):
-            edges = np.array([float(np.sum(evaluate_expression(text, graph.values))) for text in shape.size])
-            radius, size = 0.5 * float(np.linalg.norm(edges)), _triple(edges)
+        corners: Floats = np.zeros((0, 3))
+        faces: tuple[tuple[int, ...], ...] = ()
+        if isinstance(shape, SolidShape):
+            corners, faces = solid_corners(shape, graph.values), shape.corners_of_faces
+            radius = float(np.linalg.norm(corners, axis=1).max())
         else:
             radius = float(
                 sum(np.sum(evaluate_expression(text, graph.values)) for text in shape.lengths)
             )  # a plane has none
-        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, _triple(axis), size))
+        places = tuple(_triple(corner) for corner in corners)
+        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, _triple(axis), places, faces))
     return tuple(found)
 
 

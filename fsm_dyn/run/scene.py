@@ -18,9 +18,7 @@ from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Text, fold
 from fsm_dyn.language.expressions import FloatAlgebra
 from fsm_dyn.language.shapes import (
-    VERTICES,
     ArcShape,
-    BoxShape,
     CircleShape,
     CurveShape,
     DiskShape,
@@ -32,8 +30,10 @@ from fsm_dyn.language.shapes import (
     RoundShape,
     SegmentShape,
     Shape,
+    SolidShape,
     SphereShape,
 )
+from fsm_dyn.language.solids import solid_corners
 
 # -- Scene of a mechanism ------------------------------------------------------------------------------------
 #
@@ -163,8 +163,6 @@ class Scene:
 _STEP = math.radians(6.0)
 _PRODUCTS: Mapping[str, Callable[..., Any]] = {"dot": np.dot, "cross": np.cross, "norm": np.linalg.norm}
 _AROUND = np.arange(0.0, 2.0 * math.pi, _STEP / 2.0)
-# Corners of the faces of a box, against the clock seen from outside.
-_FACES = ((3, 2, 1, 0), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
 _FAR = 1e3  # m; to either side of a line without ends
 
 
@@ -223,7 +221,7 @@ class Outlines:
         return tuple(outline for shape in self._shapes.values() if not shape.spatial for outline in self._copies(shape))
 
     def solids(self) -> tuple[SceneShape, ...]:
-        """Return outlines of spheres with great circles, of disks with a diameter, faces of boxes, and planes."""
+        """Return outlines of spheres with great circles, of disks with a diameter, faces of polyhedra, and planes."""
         return tuple(outline for shape in self._shapes.values() if shape.spatial for outline in self._solid(shape))
 
     def feature(self, feature: Feature) -> PlacedFeature | None:
@@ -247,11 +245,11 @@ class Outlines:
         return PlacedFeature(shape.frame, shape.origin, points[0], radius, along, hollow)
 
     def _solid(self, shape: Shape) -> list[SceneShape]:
-        if isinstance(shape, BoxShape):
-            corners = 0.5 * np.array(VERTICES) * [evaluate_expression(text, self._values) for text in shape.size]
+        if isinstance(shape, SolidShape):
+            corners = solid_corners(shape, self._values)
             return [
                 SceneShape(shape.name, shape.frame, shape.origin, corners[list(face)], closed=True, outward=True)
-                for face in _FACES
+                for face in shape.corners_of_faces
             ]
         if isinstance(shape, PlaneShape):
             return [SceneShape(shape.name, shape.frame, shape.origin, self._basis(shape.side, shape.frame), plane=True)]

@@ -340,3 +340,25 @@ FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm
     }
     return false;
 }
+
+/* Whether two polyhedra overlap of which no contact acts.
+
+   The pairs of features with an aspect are the facets of the difference of both: it contains the origin where it is behind
+   all of them. `states` (n_contacts,): contact states. */
+FSM_LOCAL bool fsm_solids_overlap(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states)
+{
+    double small = tables->tolerances->gap;
+    for (int64_t first = 0, next; first < states.n; first = next) {
+        double largest = -FSM_INFINITY;
+        bool solids = fsm_is_of_solids(tables, first), acts = false;
+        for (next = first; next < states.n && of_same_shapes(tables, next, first); next++) {
+            bool facet = fsm_is_of_solids(tables, next) && terms->aspect.at[next] >= -FSM_LEVEL * small;
+            largest = facet ? fsm_larger(largest, gap_at(tables, terms, next)) : largest;
+            acts = acts || states.at[next] != FSM_CONTACT_FREE || terms->closes_if.at[next] == 0.0;
+        }
+        if (solids && !acts && largest < -FSM_DEEPEST * small) {
+            return true;
+        }
+    }
+    return false;
+}

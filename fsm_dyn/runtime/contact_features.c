@@ -88,11 +88,23 @@ FSM_LOCAL bool fsm_same_normal(const struct fsm_tables *tables, const struct fsm
     return fsm_between(tables, terms, j, k, k, close) == 0.0;
 }
 
-/* Whether two contacts keep the same gap at the same place: of one corner, or of corners that coincide. */
+/* Whether contact `k` is of two polyhedra in space: of a corner and a face, or of two edges. */
+FSM_LOCAL bool fsm_is_of_solids(const struct fsm_tables *tables, int64_t k)
+{
+    return (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0 && AT(tables->contact_ends, k, 0) >= 0 &&
+           AT(tables->contact_ends, k, 1) < 0;
+}
+
+/* Whether two contacts keep the same gap at the same place: of one corner, or of corners that coincide.
+
+   Features of polyhedra coincide where their rows do: a corner of either body and the edges that cross there. */
 FSM_LOCAL bool fsm_same_place(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k)
 {
     if (!fsm_exchangeable(tables, j, k)) {
         return false;
+    }
+    if (fsm_is_of_solids(tables, j) && fsm_is_of_solids(tables, k)) {
+        return fsm_same_normal(tables, terms, j, k, FSM_SAME_ROW);
     }
     int64_t one = AT(tables->contact_ends, j, 0), first = AT(tables->contact_ends, k, 0);
     int64_t other = fsm_at_end(tables, terms, j) ? fsm_corner_behind(tables, terms, j) : one;
@@ -290,7 +302,8 @@ static int64_t suitability(const struct fsm_resolution *r, int64_t k, bool goes_
             rank = 0; // another face could keep the two corners apart
         }
     }
-    bool at_end = terms->margin_slope.at[k] != 0.0 && terms->reach.at[k] <= r->tables->tolerances->gap;
+    bool ends = terms->margin_slope.at[k] != 0.0 || fsm_is_of_solids(r->tables, k);
+    bool at_end = ends && terms->reach.at[k] <= r->tables->tolerances->gap;
     if (!at_end || !(terms->reach_rate.at[k] < -r->tables->tolerances->speed)) {
         rank += 8;
     }
@@ -335,9 +348,14 @@ static int64_t find_kept_beside(const struct fsm_resolution *r, int64_t j, int64
     return beside ? (ahead > 0.0 ? j : k) : -1;
 }
 
-/* Whether contact `i` lies between two other closed ones on one line, and its gap does not fall while theirs last. */
+/* Whether contact `i` lies between two other closed ones on one line, and its gap does not fall while theirs last.
+
+   In space all three share the friction. */
 static bool is_between(const struct fsm_resolution *r, int64_t i)
 {
+    if ((r->tables->contact_flags.at[i] & FSM_FLAG_IN_SPACE) != 0) {
+        return false;
+    }
     for (int64_t j = 0; j < r->closed.n; j++) {
         if (j == i || r->closed.at[j] == 0 || !fsm_exchangeable(r->tables, i, j)) {
             continue;
@@ -625,7 +643,8 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
    tolerance. */
 FSM_LOCAL bool fsm_find_active(const struct fsm_resolution *r, double near)
 {
-    if (!mark_closed(r, near) || (r->placed && fsm_edges_cross(r->tables, r->terms, r->before))) {
+    if (!mark_closed(r, near) || (r->placed && (fsm_edges_cross(r->tables, r->terms, r->before) ||
+                                                fsm_solids_overlap(r->tables, r->terms, r->before)))) {
         return false;
     }
     fsm_choose_features(r);

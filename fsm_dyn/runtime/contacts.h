@@ -222,6 +222,7 @@ FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r);
 FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
                                     int64_t k);
 FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states);
+FSM_LOCAL bool fsm_solids_overlap(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states);
 
 /* guards.c */
 #define FSM_DEEPEST 4.0 // times the gap tolerance: largest depth of a gap after its guard has fired
@@ -348,6 +349,7 @@ FSM_LOCAL bool fsm_alike(const struct fsm_tables *tables, const struct fsm_terms
 FSM_LOCAL bool fsm_same_normal(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k,
                                double close);
 FSM_LOCAL bool fsm_same_place(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k);
+FSM_LOCAL bool fsm_is_of_solids(const struct fsm_tables *tables, int64_t k);
 FSM_LOCAL bool fsm_has_corners(const struct fsm_tables *tables, fsm_indices closed);
 FSM_LOCAL void fsm_choose_features(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_rest_on_one(const struct fsm_resolution *r);

@@ -657,7 +657,7 @@ FSM_LOCAL void fsm_enclose_rates(const struct fsm_enclosure *p, const int8_t *ne
         if (needed[i] == 0) {
             continue;
         }
-        if (moves(jets, x) | moves(jets, y) | moves(jets, z)) {
+        if (moves(jets, x) || moves(jets, y) || moves(jets, z)) {
             run_instruction(code[i], jets, 1, out);
         } else {
             out->rate = ZERO;

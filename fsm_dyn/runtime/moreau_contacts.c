@@ -291,7 +291,7 @@ FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_t
         }
         free_side.at[k] = inside ? 1 : free_side.at[k];
     }
-    return !fsm_edges_cross(tables, terms, states);
+    return !fsm_edges_cross(tables, terms, states) && !fsm_solids_overlap(tables, terms, states);
 }
 
 /* -- Shares of redundant contacts in a step of time stepping, where the motion depends on them (docs/theory.md, "Shares that

@@ -189,14 +189,20 @@ def bricks(shape):
 
 
 @pytest.mark.parametrize(
-    "shape",
+    ("shape", "count"),
     [
-        {"box": {"frame": "N", "center": "Q", "size": ["0.1 m", "0.1 m", "0.1 m"]}},
-        {"sphere": {"center": "Q", "radius": "0.1 m"}},
-        {"disk": {"center": "Q", "axis": "N.z", "radius": "0.1 m"}},
+        ({"box": {"frame": "N", "center": "Q", "size": ["0.1 m", "0.1 m", "0.1 m"]}}, 8 * 6 + 6 * 8 + 12 * 12),
+        ({"sphere": {"center": "Q", "radius": "0.1 m"}}, 8 + 6 + 12),
     ],
 )
-def test_solids_without_a_contact_between_them_are_named_instead_of_passing_through_each_other(shape):
+def test_features_of_a_box_touch_those_of_other_solids(shape, count):
+    contacts = bricks(shape).contact("touch", between="all").mechanism().contacts.values()
+    assert sum(contact.entry == "block_other" for contact in contacts) == count
+    assert sum(contact.entry == "block_slab" for contact in contacts) == 8
+
+
+def test_solids_without_a_contact_between_them_are_named_instead_of_passing_through_each_other():
+    shape = {"disk": {"center": "Q", "axis": "N.z", "radius": "0.1 m"}}
     with pytest.raises(ModelError, match=r"'block'.*'other' would pass through each other"):
         bricks(shape).contact("touch", between="all").mechanism()
     model = bricks(shape).contact("touch", between=[["block", "other"], ["slab"]])

@@ -78,7 +78,7 @@ export class Scene3D {
     return group;
   }
 
-  solid({ kind, radius, axis, size, fill }) {
+  solid({ kind, radius, axis, corners, faces, fill }) {
     const { three: T } = this, group = new T.Group(), turn = new T.Group();
     turn.quaternion.setFromUnitVectors(new T.Vector3(0, 0, 1), new T.Vector3(...axis));
     const ring = (material) => {
@@ -92,9 +92,9 @@ export class Scene3D {
         one.rotation.set(x, y, 0);
         group.add(one);
       }
-    } else if (kind === "box") {
-      const box = new T.BoxGeometry(...size);
-      group.add(new T.Mesh(box, this.body(fill)), new T.LineSegments(new T.EdgesGeometry(box), this.ink));
+    } else if (faces) {
+      const body = this.polyhedron(corners, faces);
+      group.add(new T.Mesh(body, this.body(fill)), new T.LineSegments(new T.EdgesGeometry(body), this.ink));
     } else if (kind === "disk") {
       turn.add(new T.Mesh(new T.CircleGeometry(radius, 64), this.body(fill)), ring(this.ink));
     } else {
@@ -102,6 +102,15 @@ export class Scene3D {
     }
     group.add(turn);
     return group;
+  }
+
+  // A convex polyhedron, each face a fan of triangles about its first corner.
+  polyhedron(corners, faces) {
+    const { three: T } = this, body = new T.BufferGeometry();
+    const triangles = faces.flatMap((face) => face.slice(2).map((_, k) => [face[0], face[k + 1], face[k + 2]]));
+    body.setAttribute("position", new T.Float32BufferAttribute(triangles.flat().flatMap((corner) => corners[corner]), 3));
+    body.computeVertexNormals();
+    return body;
   }
 
   // An infinite plane: a square of cells as wide as the picture's grid, which follows the view cell by cell.
