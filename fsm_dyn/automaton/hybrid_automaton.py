@@ -198,6 +198,14 @@ class Automaton:
         """Labels of modes for the user, with the parameters of the model."""
         return Labels(self.mechanism, self.contacts, self.patterns)
 
+    @cached_property
+    def rows_by_name(self) -> Mapping[str, list[int]]:
+        """The numbers of the rows of each contact and constraint."""
+        found: dict[str, list[int]] = {}
+        for number, row in enumerate(self.rows):
+            found.setdefault(row.name, []).append(number)
+        return found
+
     def name_of(self, states: Sequence[int]) -> ModeName:
         """Name a combination of contact states."""
         return name_mode(self.contacts, self.patterns, states, self._named_when_open)

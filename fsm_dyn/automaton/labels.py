@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar
 
-from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.graph_layout import elided
 from fsm_dyn.language.contacts import FeatureContact, SurfaceContact
@@ -71,6 +74,13 @@ class Sets(Generic[T]):
             member = self._next[member]
         return member
 
+    def members(self) -> dict[T, list[T]]:
+        """Return the members of each set, in order, by its first."""
+        found: dict[T, list[T]] = {}
+        for member in self._next:
+            found.setdefault(self.of(member), []).append(member)
+        return found
+
     def join(self, one: T, other: T) -> None:
         """Make the sets of two members one."""
         first, second = sorted((self.of(one), self.of(other)), key=self._rank.__getitem__)
@@ -104,6 +114,7 @@ class Surfaces:
             for other, second in faces[:i]:
                 if self._fixed(one[0]) == self._fixed(other[0]):
                     self._join(one, first, other, second)
+        self._by_face, self._by_corner = self._faces.members(), self._corners.members()
 
     def of(self, face: Key) -> Key:
         """Return the first face of a face's surface."""
@@ -115,11 +126,11 @@ class Surfaces:
 
     def corners(self, corner: Key) -> list[Key]:
         """Return the corners at the place of one, see :meth:`corner`, in declared order."""
-        return [other for other in self._corners if self.corner(other) == self.corner(corner)] or [corner]
+        return self._by_corner.get(self.corner(corner)) or [corner]
 
     def faces(self, surface: Key) -> list[Key]:
         """Return the faces of a surface in declared order."""
-        return [face for face in self._faces if self.of(face) == surface] or [surface]
+        return self._by_face.get(surface) or [surface]
 
     def beside(self, corner: Feature) -> list[Key]:
         """Return the straight faces with an end in a corner."""
@@ -462,7 +473,7 @@ class Labels:
         self._contacts = contacts
         self._patterns = patterns
         self._values = values
-        self._known: dict[tuple[int, ...], str] = {}
+        self._known: dict[bytes, str] = {}  # by the contact states
         self._taken: dict[str, str] = {}  # full labels by label
 
     def of(self, states: Sequence[int]) -> str:
@@ -471,14 +482,15 @@ class Labels:
         It is the mode's name if short and without a corner on a face.  Different modes have different labels, unless a
         handover alone leads from one to the other.
         """
-        key = tuple(int(code) for code in states)
+        codes = np.asarray(states, np.int8)
+        key = codes.tobytes()
         if key not in self._known:
-            self._known[key] = self._label(key)
+            self._known[key] = self._label(codes)
         return self._known[key]
 
     def in_full(self, states: Sequence[int]) -> str:
         """Return the label of any length with the names of all closed contacts."""
-        return self._in_full(*self._parts(tuple(int(code) for code in states)))
+        return self._in_full(*self._parts(np.asarray(states, np.int8)))
 
     @staticmethod
     def _in_full(name: ModeName, parts: Sequence[Closed]) -> str:
@@ -486,8 +498,10 @@ class Labels:
 
     def handed_over(self, before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int]]:
         """Return ended contacts with their successors: of one corner, or of the same flat faces."""
-        lost = [k for k in self.touches if before[k] != FREE and after[k] == FREE]
-        new = [k for k in self.touches if before[k] == FREE and after[k] != FREE]
+        changed = np.flatnonzero(np.asarray(before) != np.asarray(after)).tolist()
+        touches = [k for k in changed if k in self.touches]
+        lost = [k for k in touches if after[k] == FREE]
+        new = [k for k in touches if before[k] == FREE]
         found: list[tuple[int, int]] = []
         for same in (self._same_corner, self._same_faces):
             for k in list(lost):
@@ -552,7 +566,7 @@ class Labels:
             found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead[0]), pairs)
         return found
 
-    def _label(self, states: tuple[int, ...]) -> str:
+    def _label(self, states: NDArray[np.int8]) -> str:
         name, parts = self._parts(states)
         full = self._in_full(name, parts)
         for letters in range(3, 32):
@@ -561,18 +575,31 @@ class Labels:
                 return label
         return full  # pragma: no cover - two texts with one digest
 
-    def _parts(self, states: tuple[int, ...]) -> tuple[ModeName, list[Closed]]:
+    @cached_property
+    def _resting(self) -> NDArray[np.int8]:
+        """The state code in which each contact rests, -1: it is always closed."""
+        codes = [
+            -1 if contact.bilateral and len(contact.codes) > 1 else contact.codes[0] for contact in self._contacts
+        ]
+        return np.array(codes, np.int8)
+
+    @cached_property
+    def _named_when_open(self) -> frozenset[int]:
+        return named_when_open(self._contacts)
+
+    def _parts(self, codes: NDArray[np.int8]) -> tuple[ModeName, list[Closed]]:
         """Return a mode's name, and the closed contacts not mentioned by its pattern."""
-        name = name_mode(self._contacts, self._patterns, states)
+        states = tuple(codes.tolist())
+        name = name_mode(self._contacts, self._patterns, states, self._named_when_open)
         pattern = next((p for p in self._patterns if p.name == name.pattern), None)
         mentioned = pattern.states if pattern is not None else {}
+        active = [k for k in np.flatnonzero(codes != self._resting).tolist() if k not in mentioned]
         parts: dict[int, Closed] = {}
-        for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True)):
-            rests = code == contact.codes[0] and not (contact.bilateral and len(contact.codes) > 1)
-            if k not in mentioned and k not in self.touches and not rests:
-                parts[k] = self._by_contact(contact.name, contact.states[code])
-        closed = [k for k in self.touches if k not in mentioned and states[k] != self._contacts[k].codes[0]]
-        for members, pair in self._grouped(closed):
+        for k in active:
+            if k not in self.touches:
+                parts[k] = self._by_contact(self._contacts[k].name, self._contacts[k].states[states[k]])
+        touching = [k for k in active if k in self.touches and states[k] != self._contacts[k].codes[0]]
+        for members, pair in self._grouped(touching):
             touch = self.touches[members[0]]
             shapes, text = self._single(touch) if pair is None else self._flat(pair)
             codes = sorted((states[k], k) for k in members)

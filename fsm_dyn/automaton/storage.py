@@ -236,8 +236,9 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     good &= across or not contact.in_space
     own = (*(row for row in (contact.normal_row,) if row != -1), *contact.tangent_rows)
     good &= contact.tangent_row >= -1 and all(0 <= row < len(rows) and rows[row].contact == k for row in own)
-    carrying = {r.name: n for n, r in enumerate(rows) if r.role not in ("tangent", "tangent2", "friction")}
-    good &= contact.load_rows == tuple(carrying[row] for row in loads if row in carrying)
+    if loads or contact.load_rows:
+        carrying = {r.name: n for n, r in enumerate(rows) if r.role not in ("tangent", "tangent2", "friction")}
+        good &= contact.load_rows == tuple(carrying[row] for row in loads if row in carrying)
     good &= _within(contact.ends, -1, 3 * len(automaton.contacts))
     return good and -1 <= contact.outline < len(automaton.contacts)
 

@@ -351,7 +351,7 @@ class GuardCatalogue:
             self.guards += conditions
         self.most = int(self._count.max(axis=(0, 2), initial=0).sum()) + len(self.guards) - self._first_of
 
-    def of(self, states: Sequence[int], leaving: Sequence[int]) -> ListedGuards:
+    def of(self, states: Sequence[int] | npt.NDArray[np.int8], leaving: Sequence[int]) -> ListedGuards:
         """Return the guards of a mode; arguments and order are those of :func:`list_guards`."""
         codes = np.asarray(states, np.int64)
         alone = np.ones(len(codes), np.int64)

@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -423,13 +424,14 @@ class Executable:
 
     def _new_columns(self, programs: RunnableMode) -> ModeColumns:
         rows = self._guard_rows.of(programs.guards).reshape(-1, 4)
+        states = np.array(programs.states, np.int8)
         return ModeColumns(
             programs,
             rows[:, :2].T.astype(np.int64),
             rows[:, 2:].T.copy(),
-            np.array(programs.states, np.int8),
+            states,
             self._enclosure(programs),
-            self._flags(programs),
+            self._flags(programs, states),
             self._leaving_of(programs.states),
         )
 
@@ -589,13 +591,13 @@ class Executable:
         mass = st.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
         return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
 
-    def _flags(self, programs: RunnableMode) -> int:
-        """Return the flags of a mode."""
+    def _flags(self, programs: RunnableMode, states: NDArray[np.int8]) -> int:
+        """Return the flags of a mode with these contact states."""
         flags = ModeFlag.PROJECTS | ModeFlag.RANKS if self._closes_loops else 0
         if isinstance(programs, ModePrograms) and programs.indeterminate:  # of others the runtime knows their charts
             flags |= ModeFlag.REPEATS
         each = self._contact_flags_of_modes
-        return flags | int(np.bitwise_or.reduce(each[np.arange(len(each)), list(programs.states)], initial=0))
+        return flags | int(np.bitwise_or.reduce(each[np.arange(len(each)), states], initial=0))
 
     def _contact_flags(self, index: int) -> int:
         contact = self.automaton.contacts[index]
@@ -603,15 +605,17 @@ class Executable:
         flags = (ContactFlag.GATED if contact.gated else 0) | (ContactFlag.LIMITED if contact.bounded_face else 0)
         flags |= (ContactFlag.POISSON if contact.poisson else 0) | (ContactFlag.TWO_SIDED if contact.bilateral else 0)
         flags |= (ContactFlag.IN_SPACE if contact.in_space else 0) | st.law_flags(contact.contact_law)
-        flags |= ContactFlag.GROUP * self._first_of_entry(index) + (
+        flags |= ContactFlag.GROUP * self._first_of_entry[index] + (
             ContactFlag.WHOLE_CIRCLE if contact.whole_circle else 0
         )
         return friction | flags | (ContactFlag.STICKS_ALWAYS if contact.sticks_always else 0)
 
-    def _first_of_entry(self, index: int) -> int:
-        """Number of the first contact of the same entry of the model."""
-        entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
-        return entries.index(entries[index])
+    @cached_property
+    def _first_of_entry(self) -> list[int]:
+        """Number of the first contact of the same entry of the model, for each contact."""
+        first: dict[str, int] = {}
+        contacts = self.automaton.mechanism.contacts.items()
+        return [first.setdefault(contact.entry or name, number) for number, (name, contact) in enumerate(contacts)]
 
     def _transitions(self) -> npt.NDArray[np.int64]:
         automaton = self.automaton

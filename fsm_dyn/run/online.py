@@ -156,7 +156,7 @@ class Contexts:
         if self._common is not None:
             _write(self._common[2].arrays[0], self._common[1], self._units)
 
-    def new(self, states: Sequence[int], guards: Sequence[Guard], alone: bool = True) -> Context:
+    def new(self, states: NDArray[np.int8], guards: Sequence[Guard], alone: bool = True) -> Context:
         """Return a context of the mode with these contact states and guards, nothing chosen in it yet.
 
         Workspace and lists are common to the modes of a run, which keep what they chose; one evaluated ``alone``, as
@@ -185,10 +185,10 @@ class Contexts:
         packed = Packed(structure.ctypes.data, structure, (block, self._shared, common))
         return Context(chosen, plan.places, packed, block.nbytes)
 
-    def _kept_length(self, states: Sequence[int]) -> int:
+    def _kept_length(self, states: NDArray[np.int8]) -> int:
         """Return how many words a mode keeps of its chart, at the most."""
-        sizes, codes = self.tables.sizes, np.asarray(states)
-        rows = 3 * int(np.count_nonzero(codes)) + int(np.count_nonzero(self.tables.row_role != RowRole.CONTACT))
+        sizes = self.tables.sizes
+        rows = 3 * int(np.count_nonzero(states)) + int(np.count_nonzero(self.tables.row_role != RowRole.CONTACT))
         return ONLINE_CHOICE_COUNT + rows + int(sizes[Sizes.N_U])
 
     def _common_arrays(self, guards: Sequence[Guard]) -> Packed:
@@ -301,14 +301,14 @@ def routine_address() -> int:
     return library.address("fsm_online_evaluate")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OnlineFull:
     """Substitutes for the full program of a mode.
 
-    ``contexts`` makes its memory.
+    ``contexts`` makes its memory; ``states``: of its contacts, int8.
     """
 
-    states: tuple[int, ...]
+    states: NDArray[np.int8]
     guards: Sequence[Guard]
     contexts: Contexts
 
@@ -405,7 +405,7 @@ class OnlineMode:
         find_indeterminate: Callable[[], tuple[int, ...]] = tuple,
     ) -> None:
         self.states, self.guards = states, guards
-        self.full = OnlineFull(states, guards, contexts)
+        self.full = OnlineFull(np.array(states, np.int8), guards, contexts)
         self._find_indeterminate = find_indeterminate
 
     @cached_property
@@ -423,7 +423,8 @@ class OnlineMode:
             x, c = home
             return indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c))
 
-        return cls(states, guard_catalogue(automaton.system).of(states, leaving), contexts, indeterminate)
+        guards = guard_catalogue(automaton.system).of(np.array(states, np.int8), leaving)
+        return cls(states, guards, contexts, indeterminate)
 
 
 class OnlineKernels:
@@ -703,6 +704,7 @@ class OnlineExecutable(Executable):
 # same steps.
 
 RUNS = 10  # runs among which the cost of a derivation is divided
+_FITTED = 1200  # entries of rows up to which all are counted; of more, those that can differ from zero
 
 
 class EarnedExecutable(OnlineExecutable):
@@ -809,8 +811,9 @@ def usual_allowance(automaton: Automaton) -> int:
 
     Instructions of the modes of the graph give the cost of deriving another one; instructions of the terms, rows and
     speeds give the additional cost of an evaluation online.  The coefficients were fitted to 19 models of 7 to 2043
-    instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.  Stated ranges count for nothing,
-    and a motion within them is the one of the model without them, to the last bit.
+    instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.  Rows of many bodies are mostly
+    zeros, which no evaluation reads.  Stated ranges count for nothing, and a motion within them is the one of the model
+    without them, to the last bit.
     """
     transitions = automaton.mechanism.transitions
     lengths = []
@@ -820,7 +823,8 @@ def usual_allowance(automaton: Automaton) -> int:
     derivation = 5000.0 + 70.0 * sum(lengths) / max(1, len(lengths))  # µs
     written = [k for k, item in enumerate(transitions) if not item.range_of]
     n_u, n_rows = len(automaton.terms.layout.u), len(automaton.rows)
-    more = 0.1 + 0.00022 * _length(automaton.terms, {"when": written}) + 0.0015 * n_rows * n_u + 0.00012 * n_u**3  # µs
+    read = min(n_rows * n_u, _FITTED + int(automaton.terms.can_differ_from_zero("A")[:, :n_u].sum()))
+    more = 0.1 + 0.00022 * _length(automaton.terms, {"when": written}) + 0.0015 * read + 0.00012 * n_u**3  # µs
     return round(derivation / (RUNS * more))
 
 

@@ -475,12 +475,9 @@ def transition_of(
 
 def _impulses(automaton: Automaton, all_rows: FloatArray) -> dict[str, FloatArray]:
     """Return the impulses of the contacts and constraints with impulses, in the order of the rows."""
+    own = automaton.rows_by_name
     pushed = {automaton.rows[row].name for row in np.flatnonzero(all_rows)}
-    own: dict[str, list[int]] = {}
-    for number, row in enumerate(automaton.rows if pushed else ()):
-        if row.name in pushed:
-            own.setdefault(row.name, []).append(number)
-    return {owner: all_rows[rows] for owner, rows in own.items()}
+    return {owner: all_rows[own[owner]] for owner in sorted(pushed, key=lambda name: own[name][0])}
 
 
 def shapes_of(

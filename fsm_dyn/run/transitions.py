@@ -233,8 +233,7 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
     First the trigger: the fired guards, the condition of the model, the start, a jump of an input, or a handover
     from one feature to another.  Then, after a semicolon, the other changed contacts.
     """
-    before = [int(code) for code in states[found.source[number]]]
-    after = [int(code) for code in states[found.target[number]]]
+    before, after = (np.asarray(states[at[number]], np.int8).tolist() for at in (found.source, found.target))
     reason = int(found.reason[number])
     handovers = _handovers(automaton, found, labels, before, after, number)
     told: list[int] = []
@@ -401,8 +400,8 @@ def _rebounds(
     events = found.event[number, : int(found.fired[number])]
     if not (events == Event.TRANSITION).all():
         return []
-    closing = [k for k, (old, new) in enumerate(zip(before, after, strict=True)) if old == new == FREE]
-    rows = [(k, automaton.contacts[k]) for k in closing]
+    closing = np.flatnonzero((np.asarray(before) == FREE) & (np.asarray(after) == FREE)).tolist()
+    rows = [(k, automaton.contacts[k]) for k in closing] if found.impulse[number].any() else []
     return [
         k
         for k, info in rows
@@ -416,11 +415,9 @@ def _closed_and_opened(contact: ContactInfo) -> str:
 
 def _changed(automaton: Automaton, before: Sequence[int], after: Sequence[int], told: Sequence[int]) -> list[str]:
     """Return the contacts with a change of state without a guard of their own, as text."""
-    return [
-        f"{contact.name} {_became(contact.contact_law, contact.states[code])}"
-        for i, (contact, old, code) in enumerate(zip(automaton.contacts, before, after, strict=True))
-        if code != old and i not in told
-    ]
+    changed = np.flatnonzero(np.asarray(before) != np.asarray(after)).tolist()
+    contacts = [(automaton.contacts[i], after[i]) for i in changed if i not in told]
+    return [f"{contact.name} {_became(contact.contact_law, contact.states[code])}" for contact, code in contacts]
 
 
 def _became(law: Law, state: str) -> str:

@@ -1,5 +1,7 @@
 /* Features of contacts in touch: faces with ends, corners, selection among them. */
 
+#include <string.h>
+
 #include "contacts.h"
 
 /* -- Relations between contacts of corners and faces (docs/theory.md, "Contact geometry").
@@ -31,6 +33,21 @@ FSM_LOCAL bool fsm_same_corners(const struct fsm_tables *tables, const struct fs
     return (one == first && other == second) || (one == second && other == first);
 }
 
+/* Return the next column after `column` in which one of three rows can differ from zero, `n_u` behind the last. */
+static int64_t next_column(const struct fsm_terms *terms, const int64_t rows[3], int64_t at[3], int64_t n_u)
+{
+    int64_t next = n_u;
+    for (int64_t i = 0; i < 3; i++) {
+        if (at[i] < terms->row_begin.at[rows[i] + 1] && terms->row_columns.at[at[i]] < next) {
+            next = terms->row_columns.at[at[i]];
+        }
+    }
+    for (int64_t i = 0; i < 3; i++) {
+        at[i] += at[i] < terms->row_begin.at[rows[i] + 1] && terms->row_columns.at[at[i]] == next ? 1 : 0;
+    }
+    return next;
+}
+
 /* Return where contact `i` lies between `j` (0) and `k` (1) on one line, NaN where it is off it by more than `close`.
 
    Rows of one line between two bodies are `A_i = (1 - s) A_j + s A_k`, in the metric of the diagonal of the inverse mass matrix. */
@@ -39,8 +56,11 @@ FSM_LOCAL double fsm_between(const struct fsm_tables *tables, const struct fsm_t
 {
     int64_t n_u = tables->sizes->n_u;
     int64_t a = AT(tables->contact_rows, i, 0), b = AT(tables->contact_rows, j, 0), c = AT(tables->contact_rows, k, 0);
+    const int64_t rows[3] = {a, b, c};
+    const int64_t begin[3] = {terms->row_begin.at[a], terms->row_begin.at[b], terms->row_begin.at[c]};
+    int64_t at[3] = {begin[0], begin[1], begin[2]};
     double along = 0.0, apart = 0.0, size = 0.0;
-    for (int64_t v = 0; v < n_u; v++) {
+    for (int64_t v = next_column(terms, rows, at, n_u); v < n_u; v = next_column(terms, rows, at, n_u)) {
         double weight = AT(terms->M, v, v) > 0.0 ? 1.0 / AT(terms->M, v, v) : 1.0;
         double step = AT(terms->A, c, v) - AT(terms->A, b, v);
         along += weight * step * (AT(terms->A, a, v) - AT(terms->A, b, v));
@@ -49,7 +69,8 @@ FSM_LOCAL double fsm_between(const struct fsm_tables *tables, const struct fsm_t
     }
     double s = apart > close * close * size ? along / apart : 0.0;
     double off = 0.0;
-    for (int64_t v = 0; v < n_u; v++) {
+    memcpy(at, begin, sizeof at);
+    for (int64_t v = next_column(terms, rows, at, n_u); v < n_u; v = next_column(terms, rows, at, n_u)) {
         double weight = AT(terms->M, v, v) > 0.0 ? 1.0 / AT(terms->M, v, v) : 1.0;
         off += weight * fsm_square(AT(terms->A, a, v) - (1.0 - s) * AT(terms->A, b, v) - s * AT(terms->A, c, v));
     }
@@ -341,33 +362,64 @@ static bool is_off_ends(const struct fsm_resolution *r, int64_t k)
    Both gaps are to be kept, but their rows are the same to rounding: the one that falls keeps the other. */
 static int64_t find_kept_beside(const struct fsm_resolution *r, int64_t j, int64_t k)
 {
+    bool may = is_off_ends(r, j) && is_off_ends(r, k) && fsm_exchangeable(r->tables, j, k);
+    if (!may || !fsm_same_normal(r->tables, r->terms, j, k, FSM_BESIDE)) {
+        return -1;
+    }
     double ahead = normal_speed(r, j) - normal_speed(r, k);
     double still = fsm_larger(fsm_still(r->tables, r->terms, j), fsm_still(r->tables, r->terms, k));
-    bool beside = fabs(ahead) > still && is_off_ends(r, j) && is_off_ends(r, k) && fsm_exchangeable(r->tables, j, k) &&
-                  fsm_same_normal(r->tables, r->terms, j, k, FSM_BESIDE);
-    return beside ? (ahead > 0.0 ? j : k) : -1;
+    return fabs(ahead) > still ? (ahead > 0.0 ? j : k) : -1;
+}
+
+/* Whether the normal rows of two contacts can differ from zero in one column. */
+static bool share_bodies(const struct fsm_resolution *r, int64_t j, int64_t k)
+{
+    const struct fsm_terms *terms = r->terms;
+    int64_t a = AT(r->tables->contact_rows, j, 0), b = AT(r->tables->contact_rows, k, 0);
+    int64_t one = terms->row_begin.at[a], other = terms->row_begin.at[b];
+    while (one < terms->row_begin.at[a + 1] && other < terms->row_begin.at[b + 1]) {
+        int64_t first = terms->row_columns.at[one], second = terms->row_columns.at[other];
+        if (first == second) {
+            return true;
+        }
+        one += first < second ? 1 : 0;
+        other += first < second ? 0 : 1;
+    }
+    return false;
+}
+
+/* Whether contact `i` lies between `j` and `k` on one line, and its gap does not fall while theirs last. */
+static bool is_kept_by(const struct fsm_resolution *r, int64_t i, int64_t j, int64_t k)
+{
+    double s = fsm_between(r->tables, r->terms, i, j, k, FSM_SAME_ROW);
+    if (!(s > 0.0 && s < 1.0)) {
+        return false;
+    }
+    double kept = (1.0 - s) * normal_speed(r, j) + s * normal_speed(r, k);
+    return !(is_off_ends(r, i) && normal_speed(r, i) < kept - fsm_still(r->tables, r->terms, i));
 }
 
 /* Whether contact `i` lies between two other closed ones on one line, and its gap does not fall while theirs last.
 
-   In space all three share the friction. */
-static bool is_between(const struct fsm_resolution *r, int64_t i)
+   `list`: those that are closed, or were.  Rows of other bodies do not combine to one.  In space all three share the
+   friction. */
+static bool is_between(const struct fsm_resolution *r, fsm_indices list, int64_t i)
 {
     if ((r->tables->contact_flags.at[i] & FSM_FLAG_IN_SPACE) != 0) {
         return false;
     }
-    for (int64_t j = 0; j < r->closed.n; j++) {
-        if (j == i || r->closed.at[j] == 0 || !fsm_exchangeable(r->tables, i, j)) {
+    for (int64_t a = 0; a < list.n; a++) {
+        int64_t j = list.at[a];
+        if (j == i || r->closed.at[j] == 0 || !fsm_exchangeable(r->tables, i, j) || !share_bodies(r, i, j)) {
             continue;
         }
-        for (int64_t k = j + 1; k < r->closed.n; k++) {
-            if (k == i || r->closed.at[k] == 0 || !fsm_exchangeable(r->tables, i, k)) {
+        for (int64_t b = 0; b < list.n; b++) {
+            int64_t k = list.at[b];
+            if (k == i || k == j || r->closed.at[k] == 0 || !fsm_exchangeable(r->tables, i, k)) {
                 continue;
             }
-            double s = fsm_between(r->tables, r->terms, i, j, k, FSM_SAME_ROW);
-            double kept = (1.0 - s) * normal_speed(r, j) + s * normal_speed(r, k);
-            bool falls = is_off_ends(r, i) && normal_speed(r, i) < kept - fsm_still(r->tables, r->terms, i);
-            if (s > 0.0 && s < 1.0 && !falls) {
+            bool seen = b < a && share_bodies(r, i, k);
+            if (!seen && is_kept_by(r, i, j < k ? j : k, j < k ? k : j)) {
                 return true;
             }
         }
@@ -375,15 +427,34 @@ static bool is_between(const struct fsm_resolution *r, int64_t i)
     return false;
 }
 
+/* List the closed contacts. */
+static fsm_indices list_closed(const struct fsm_resolution *r)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        count += r->closed.at[k] == 0 ? 0 : 1;
+    }
+    fsm_indices list = fsm_arena_indices(r->arena, count);
+    count = 0;
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        if (r->closed.at[k] != 0) {
+            list.at[count++] = k;
+        }
+    }
+    return list;
+}
+
 /* Remove from the closed contacts what others determine: contacts at the same place, and those between two on a line.
 
    The latter are marked as implied: their gaps need not be watched while the others are closed. */
 static void remove_redundant(const struct fsm_resolution *r)
 {
-    int64_t n = r->closed.n;
-    for (int64_t k = 0; k < n; k++) {
-        for (int64_t j = 0; j < k; j++) {
-            if (r->closed.at[j] == 0 || r->closed.at[k] == 0) {
+    fsm_mark top = fsm_arena_mark(r->arena);
+    fsm_indices list = list_closed(r);
+    for (int64_t b = 0; b < list.n; b++) {
+        for (int64_t a = 0; a < b && r->closed.at[list.at[b]] != 0; a++) {
+            int64_t j = list.at[a], k = list.at[b];
+            if (r->closed.at[j] == 0) {
                 continue;
             }
             if (fsm_same_place(r->tables, r->terms, j, k)) {
@@ -397,11 +468,12 @@ static void remove_redundant(const struct fsm_resolution *r)
         }
     }
     fsm_indices implied = r->outcome->implied, outline = r->tables->contact_outline;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t a = 0; a < list.n; a++) {
+        int64_t i = list.at[a];
         if (r->closed.at[i] == 0) {
             continue;
         }
-        if (is_between(r, i)) {
+        if (is_between(r, list, i)) {
             implied.at[i] = 1;
         }
         if (implied.at[i] == 1) {
@@ -411,6 +483,7 @@ static void remove_redundant(const struct fsm_resolution *r)
             }
         }
     }
+    fsm_arena_release(r->arena, top);
 }
 
 /* Leave in `closed` the contacts of corners and faces that are active at the current speeds. */

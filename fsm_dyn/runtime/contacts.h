@@ -382,6 +382,6 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
 FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,
                                     const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
                                     struct fsm_outcome *outcome);
-FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes states);
+FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes states, int64_t near);
 
 #endif

@@ -185,6 +185,7 @@ FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const str
 #define FSM_UNDECIDED 10.0 // tolerances by which a force may exceed its limit where decisions in an instant disagree
 #define FSM_IN_TURN   4    // decisions in one instant after which guards that fire in turn count as seen
 #define FSM_SUNK      3.0  // tolerances of a gap down to which a guard that is watched may have sunk between two events
+#define FSM_KEPT      1e-3  // tolerances of a speed by which the solution of an impact may differ from the speeds before it
 #define FSM_DEEP      100.0 // times the tolerance of a gap that an open corner is inside a polygon at most
 
 /* Whether this guard, or the same one of the mode before, is among those that fired. */
@@ -297,6 +298,24 @@ static double at_corners(const struct fsm_run *run, const struct fsm_terms *term
     return slope;
 }
 
+/* Whether the decision just made kept the mode `before`, and changed speeds by rounding at the most. */
+static bool is_kept(const struct fsm_run *run, int64_t before)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_notes *notes = run->work->notes;
+    if (notes->changed == 0 || notes->written_transition >= 0 || before != run->state->counters->mode) {
+        return notes->changed == 0;
+    }
+    fsm_vector u = fsm_vector_from(run->state->x, tables->sizes->n_q);
+    for (int64_t i = 0; i < u.n; i++) {
+        double unit = tables->state_unit.at[tables->sizes->n_q + i];
+        if (fabs(u.at[i] - run->work->u_before.at[i]) > FSM_KEPT * tables->tolerances->speed * unit) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* A guard of the mode just entered, at the current state. */
 struct entered_guard {
     int64_t j, number;    // within the mode, of all
@@ -305,6 +324,7 @@ struct entered_guard {
     double tolerance;     // how far below zero it has not fired
     double depth;         // how far below zero it may begin
     bool sunk;            // it is deeper than a gap's tolerance, and was armed in the mode before
+    bool kept;            // the decision just made changed nothing
     bool inside_face;     // it is the gap of a smooth face, within its ends
     bool beyond;          // the gap of a compliant contact is far below zero: the guard is how fast it recedes
 };
@@ -390,7 +410,7 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
     if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -(g->sunk ? FSM_SUNK : 1.0) * small) {
         bool seen = fired || run->state->counters->instant >= FSM_IN_TURN;
         double depth = g->depth;
-        if (seen && run->work->notes->changed == 0) {
+        if (seen && g->kept) {
             depth = 2.0 * small;
         } else if (g->slope < -fsm_speed_tolerance(tables, row)) {
             *fires = true;
@@ -473,11 +493,11 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
     fsm_arena_clear(&run->work->arena);
     fsm_indices below = fsm_arena_indices(&run->work->arena, n_g), sunk = fsm_arena_indices(&run->work->arena, n_g);
     find_sunk(run, before, sunk);
-    bool evaluated = false;
+    bool evaluated = false, kept = is_kept(run, before);
     for (int64_t j = 0; j < n_g; j++) {
-        struct entered_guard g = {j,         first + j,      (enum fsm_event)tables->guard_event.at[first + j],
-                                  values[j], slopes[j],      tolerance_of(tables, first + j, largest),
-                                  0.0,       sunk.at[j] == 1, false, false};
+        struct entered_guard g = {j,         first + j,       (enum fsm_event)tables->guard_event.at[first + j],
+                                  values[j], slopes[j],       tolerance_of(tables, first + j, largest),
+                                  0.0,       sunk.at[j] == 1, kept, false, false};
         tolerances[j] = g.tolerance;
         bool closes = g.event == FSM_EVENT_CLOSES;
         bool near = closes && fabs(g.value) <= 20.0 * tables->tolerances->gap;

@@ -746,7 +746,7 @@ static enum fsm_status take_transition(const struct fsm_run *run, bool may_pause
     solved = run->work->arena.top->solved - solved;
     counters->work_done += FSM_WORK_OF_TRANSITION + (int64_t)(FSM_WORK_OF_CANDIDATE * (double)solved);
     bool spent = run->options->counts->max_work - counters->work_done < FSM_WORK_OF_MODE;
-    bool made = status == FSM_NEED_MODE && fsm_find_mode(run->tables, run->work->wanted) < 0;
+    bool made = status == FSM_NEED_MODE && fsm_find_mode(run->tables, run->work->wanted, counters->mode) < 0;
     return made && may_pause && spent ? FSM_PAUSED : status;
 }
 

@@ -1,5 +1,7 @@
 /* Transitions: an event resolved into impacts, resets and the next mode. */
 
+#include <string.h>
+
 #include "contacts.h"
 #include "stepping.h"
 
@@ -301,7 +303,7 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
 {
     const struct fsm_tables *tables = r->tables;
     struct fsm_outcome *outcome = r->outcome;
-    int64_t mode = instant->mode, after = fsm_find_mode(tables, outcome->wanted);
+    int64_t mode = instant->mode, after = fsm_find_mode(tables, outcome->wanted, mode);
     bool online = after >= 0 && after < tables->mode_online.n && tables->mode_online.at[after] != 0;
     if (after >= 0 && !online && tables->mode_rhs.at[after] == NULL) {
         return FSM_NEED_MODE; // it rests: its machine code is lent to another
@@ -372,15 +374,22 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
     return finish(&r, instant, x, c);
 }
 
-/* Return the first mode with these contact states (n_contacts,), -1 if there is none. */
-FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes states)
+/* Return the first mode with these contact states (n_contacts,), -1 if there is none.
+
+   `near`: a mode that differs from it in few contacts; most modes differ from it in one of these. */
+FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes states, int64_t near)
 {
+    int64_t first = 0, last = states.n - 1;
+    while (first < last && AT(tables->mode_states, near, first) == states.at[first]) {
+        first++;
+    }
+    while (last > first && AT(tables->mode_states, near, last) == states.at[last]) {
+        last--;
+    }
     for (int64_t mode = 0; mode < tables->mode_states.n; mode++) {
-        int64_t k = 0;
-        while (k < states.n && AT(tables->mode_states, mode, k) == states.at[k]) {
-            k++;
-        }
-        if (k == states.n) {
+        const int8_t *found = tables->mode_states.at + mode * tables->mode_states.m;
+        if (states.n == 0 || (found[first] == states.at[first] && found[last] == states.at[last] &&
+                              memcmp(found, states.at, (size_t)states.n) == 0)) {
             return mode;
         }
     }
