@@ -578,9 +578,7 @@ class Labels:
     @cached_property
     def _resting(self) -> NDArray[np.int8]:
         """The state code in which each contact rests, -1: it is always closed."""
-        codes = [
-            -1 if contact.bilateral and len(contact.codes) > 1 else contact.codes[0] for contact in self._contacts
-        ]
+        codes = [-1 if contact.bilateral and len(contact.codes) > 1 else contact.codes[0] for contact in self._contacts]
         return np.array(codes, np.int8)
 
     @cached_property
@@ -602,8 +600,8 @@ class Labels:
         for members, pair in self._grouped(touching):
             touch = self.touches[members[0]]
             shapes, text = self._single(touch) if pair is None else self._flat(pair)
-            codes = sorted((states[k], k) for k in members)
-            how = "/".join(dict.fromkeys(self._contacts[k].states[code] for code, k in codes))
+            in_order = sorted((states[k], k) for k in members)
+            how = "/".join(dict.fromkeys(self._contacts[k].states[code] for code, k in in_order))
             entry = self._families.label(touch.family, shapes)
             corner = pair is None and touch.corner.part != "point"
             parts[min(members)] = Closed(f"{entry}: {text}", how, True, entry, corner, pair is not None)

@@ -411,7 +411,8 @@ class PooledExecutable(OnlineExecutable):
             self.numerics.guards(guards),
             codes,
         )
-        return self._flags(programs), self._leaving_of(programs.states), columns
+        flags = self._flags(programs, np.array(programs.states, np.int8))
+        return flags, self._leaving_of(programs.states), columns
 
     def _enter(self, chart: ModeChart, entries: tuple[int, Sequence[int], tuple[Any, ...]] | None = None) -> None:
         """Write a chart into free rows of the tables, in place."""

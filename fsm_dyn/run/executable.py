@@ -157,7 +157,9 @@ def check(result: int) -> None:
 
 Array = npt.NDArray[np.float64]
 
-_LONG = 4000  # instructions of the terms: compiling them well would take longer than they ever run
+# Instructions or results of a program from which on compiling it well would take longer than it ever runs: the time for
+# stores, which the code generator orders all at once, grows with the square of their number.
+_LONG = 4000
 # Instructions of a mode's kernel from which on it is compiled without optimisation, in a sixth of the time, and
 # the kernel, which consists of many parts anyway, runs 1.2 to 1.5 times as long.
 _LONG_MODE = 2000
@@ -239,9 +241,11 @@ class Executable:
         self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances or Tolerances())
         seldom = [program for program in (automaton.sample, *automaton.resets) if program is not None]
         programs = [*seldom, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
-        long = len(automaton.terms.instructions) > _LONG
-        terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN) if long else None
-        kernels = compile_programs(programs if terms else [automaton.terms, *programs])
+        terms = None
+        if is_long(automaton.terms):  # rows of many bodies are mostly zeros: the memory they are written to begins so
+            terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN, keep_zeros=True)
+        level = SELDOM_RUN if any(is_long(program) for program in programs) else OPTIMISATION
+        kernels = compile_programs(programs if terms else [automaton.terms, *programs], optimisation=level)
         self._kernels = kernels, terms  # as long as their addresses are in use
         addresses = iter([kernel.address for kernel in (*(terms or ()), *kernels)])
         self._terms = next(addresses)
@@ -646,6 +650,17 @@ class Executable:
                 if name in item.switches:
                     table[i, contact] = automaton.contacts[contact].states.index(item.switches[name])
         return table
+
+
+def is_long(program: Program) -> bool:
+    """Whether compiling a program well would take longer than it ever runs.
+
+    Parameters
+    ----------
+    program : Program
+        Evaluated at events, or online.
+    """
+    return len(program.instructions) > _LONG or program.size > _LONG
 
 
 def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]:

@@ -20,10 +20,10 @@ from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.intervals import EnclosureCode, enclosure_code
-from fsm_dyn.programs.kernels import Kernels, compile_programs
+from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import structures as st
-from fsm_dyn.run.executable import NO_MODES, Array, DerivedModes, Executable, ModeChart
+from fsm_dyn.run.executable import NO_MODES, Array, DerivedModes, Executable, ModeChart, is_long
 from fsm_dyn.run.structures import Bundle, GuardEnclosures, Packed, guard_enclosures
 from fsm_dyn.run.tolerances import Numerics, Tolerances
 from fsm_dyn.runtime import library
@@ -601,7 +601,8 @@ class OnlineExecutable(Executable):
     ) -> None:
         self._sets = [mode.states for mode in derived]
         self._online: dict[int, OnlineKernels] = {}  # by the address of the full kernel
-        self._online_kernels = compile_programs(online_programs(automaton.terms), keep_zeros=True)
+        programs, level = online_programs(automaton.terms), SELDOM_RUN if is_long(automaton.terms) else OPTIMISATION
+        self._online_kernels = compile_programs(programs, keep_zeros=True, optimisation=level)
         super().__init__(automaton, home, tolerances, derived, known)
 
     def reset_charts(self) -> None:

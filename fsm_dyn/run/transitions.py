@@ -289,7 +289,10 @@ def selection_log(automaton: Automaton, found: TransitionArrays, number: int) ->
     """Return how the target of transition ``number`` was selected, then each candidate examined."""
     tried = int(found.candidates[number])
     candidates = read_candidates(found.log[number], tried)
-    lines = [CHOSEN[int(found.chosen_by[number])], *(candidate.describe(automaton.contacts) for candidate in candidates)]
+    lines = [
+        CHOSEN[int(found.chosen_by[number])],
+        *(candidate.describe(automaton.contacts) for candidate in candidates),
+    ]
     if tried > len(candidates):
         lines.append(f"and {tried - len(candidates)} more")
     return tuple(lines)
