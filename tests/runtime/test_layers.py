@@ -15,8 +15,8 @@ LONGEST_FILE, LONGEST_FUNCTION = 800, 90
 
 #: A header includes headers of lower layers only, or of its own further up this list.
 LAYERS = [
-    ["types.h", "atomic.h"], ["elementary.h", "elementary_tables.h", "enclosure.h"], ["intervals.h"], ["arena.h", "codes.h"],
-    ["tables.h"], ["run.h"], ["algebra.h"], ["contacts.h"],
+    ["types.h", "atomic.h"], ["elementary.h", "elementary_tables.h", "enclosure.h"], ["intervals.h"],
+    ["arena.h", "codes.h"], ["tables.h"], ["run.h"], ["algebra.h"], ["contacts.h"],
     ["stepping.h"], ["time_stepping.h", "online_mode.h", "online.h", "saved_state.h", "tick.h", "live.h"], ["pacing.h"],
 ]  # fmt: skip
 
