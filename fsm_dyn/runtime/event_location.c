@@ -427,7 +427,7 @@ static double largest_at_event(const struct fsm_run *run, int64_t j)
     const struct fsm_tables *tables = run->tables;
     int64_t number = tables->mode_guard_start.at[run->state->counters->mode] + j;
     bool closes = tables->guard_event.at[number] == FSM_EVENT_CLOSES;
-    return closes ? 0.5 * tables->tolerances->gap * tables->guard_unit.at[number] : FSM_INFINITY;
+    return closes ? 0.5 * fsm_guard_gap_tolerance(tables, number) : FSM_INFINITY;
 }
 
 /* Retake the step with other lengths until guard `j` is zero at its end.

@@ -232,7 +232,7 @@ static struct watched watched_guard(const struct fsm_run *run, const struct proo
 static bool rests(const struct fsm_run *run, const struct watched *w, double h)
 {
     int64_t number = run->tables->mode_guard_start.at[run->state->counters->mode] + w->j;
-    double small = run->tables->tolerances->gap * run->tables->guard_unit.at[number];
+    double small = fsm_guard_gap_tolerance(run->tables, number);
     small = fsm_larger(small, FSM_PROOF_RESTING * w->tolerance);
     double value = fsm_larger(fabs(w->g[0]), fsm_larger(fabs(w->g[1]), fabs(w->g[2])));
     double slope = fsm_larger(fabs(w->s[0]), fsm_larger(fabs(w->s[1]), fabs(w->s[2])));

@@ -342,7 +342,7 @@ static void find_sunk(const struct fsm_run *run, int64_t before, fsm_indices sun
     for (int64_t j = 0; j < sunk.n; j++) {
         int64_t contact = tables->guard_contact.at[first + j];
         bool deep = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
-                    state->guards.at[j] < -tables->tolerances->gap * tables->guard_unit.at[first + j];
+                    state->guards.at[j] < -fsm_guard_gap_tolerance(tables, first + j);
         for (int64_t other = begin; deep && other < end; other++) {
             if (tables->guard_event.at[other] == FSM_EVENT_CLOSES && tables->guard_contact.at[other] == contact) {
                 sunk.at[j] = state->armed.at[other - begin] == FSM_GUARD_ARMED;
@@ -469,9 +469,9 @@ static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct e
    What is held at a bound stays within: it is there to within the tolerances of a gap and its rate. */
 static enum fsm_guard_status arm_bound(const struct fsm_run *run, const struct entered_guard *g, bool *fires)
 {
-    const struct fsm_tolerances *tolerances = run->tables->tolerances;
-    double unit = run->tables->guard_unit.at[g->number], near = tolerances->gap * unit;
-    *fires = g->value < -near || (g->value <= near && g->slope < -tolerances->speed * unit);
+    double near = fsm_guard_gap_tolerance(run->tables, g->number);
+    double still = run->tables->tolerances->speed / run->tables->tolerances->gap * near;
+    *fires = g->value < -near || (g->value <= near && g->slope < -still);
     return FSM_GUARD_ARMED;
 }
 

@@ -239,6 +239,12 @@ static inline double fsm_graze_tolerance(const struct fsm_tables *tables, int64_
     return tables->tolerances->graze * tables->guard_unit.at[guard];
 }
 
+/* Return the tolerance of a gap for a guard, in its unit: of an angle it is that over the mechanism's length. */
+static inline double fsm_guard_gap_tolerance(const struct fsm_tables *tables, int64_t guard)
+{
+    return tables->tolerances->gap / tables->tolerances->length_scale * tables->guard_unit.at[guard];
+}
+
 /* Return the least acceleration of generalized speed `i`, in its unit, above rounding. */
 static inline double fsm_least_acceleration(const struct fsm_tables *tables, int64_t i)
 {
