@@ -13,8 +13,9 @@ SECONDS ?= 3
 ROUNDS ?= 7
 RUNTIME_WORKERS ?= 2
 ORACLE_ARGS ?= --quick
+TABLE ?= stalls
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi language wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel everything clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi language wasm pictures gallery try-gallery bench hand bench-against oracle campaign reliability wheel everything clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -109,6 +110,9 @@ live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and
 bench: $(VENV)/.installed-bench  ## run the benchmarks
 	bash .ci/get_browser $(BIN)/python
 	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
+
+hand: $(VENV)/.installed-bench  ## measure again, on a quiet machine: TABLE=stalls (5 minutes), faults or ticks_while_pinning
+	REPEATS=1 $(BIN)/python -m pytest -m benchmark -n 0 -s tests/benchmarks/test_$(TABLE)*.py
 
 bench-against: $(VENV)/.installed-bench  ## compare step, transition and start with revision REV; MODELS, ROUNDS
 	@test -n "$(REV)" || { echo "error: say with what to compare: make bench-against REV=main" >&2; exit 2; }

@@ -128,6 +128,23 @@ def test_contradictions_that_no_single_sample_shows_push_no_device(held, device)
     assert {name: energy for name, energy in given.items() if energy > most} == {}
 
 
+UNEXPLAINED = 2e-3  # J, from which on there is no force: what a slow contradiction may give unseen
+
+
+@pytest.mark.parametrize("device", ["hapkit", "udp"])
+def test_contradictions_of_any_rate_give_at_most_what_may_stay_unexplained(held, device):
+    """Creeping positions, and velocities that are offset or stuck, by 0.01 to 0.9 m/s."""
+    pressed = Pressed(held("virtual_wall"), device)
+    most = 1.2 * energy_given(pressed, lambda k, now, before: now) + UNEXPLAINED
+    for v in (0.01, 0.03, 0.05, 0.06, 0.1, 0.15, 0.2, 0.5, 0.9):
+        for name, lie in (
+            ("creeps", lambda k, now, before, v=v: (now[0] - 1e-3 * v * k, now[1])),
+            ("offset", lambda k, now, before, v=v: (now[0], now[1] - v)),
+            ("stuck", lambda k, now, before, v=v: (now[0], -v)),
+        ):
+            assert energy_given(pressed, lie) <= most, (name, v)
+
+
 #: commands in the tick in which a device begins to be wrong
 MEANWHILE = {
     "pause and go on": ({"do": "pause"}, {"do": "run"}),
