@@ -42,7 +42,7 @@ from fsm_dyn.language.units import Dimension
 class UnitCheck:
     """The units of a mapping, each found at the first request; ``owner``: those of the mapping around it.
 
-    ``named`` holds the dimensions of names of the model, ``around`` the name in messages of what the mapping is in.
+    ``named`` holds the dimensions of names of the model, ``around`` the name of the surrounding mapping in messages.
     """
 
     entry: KeyedMapping

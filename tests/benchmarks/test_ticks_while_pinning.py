@@ -1,4 +1,4 @@
-"""Ticks while a person pins, welds and lets go: processor time, and its part in which modes are supplied.
+"""Ticks while a person pins, welds and releases: processor time, and its part in which modes are supplied.
 
 Wanted are 300 us for 99 % and 1 ms for all.  Requests are prepared between ticks, as the tick process does it.
 """

@@ -23,6 +23,7 @@ from fsm_dyn.page.scene_drawing import Picture, RowEvaluator, find_grounds
 from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.run.contact_forces import WIDTH, Forces, contact_at, direction, partial_of
 from tests.shipped import mechanism
+from tests.unit.live.test_hand_contacts import SCENE as DISC_ON_BLOCK
 
 WHOLE = [name for name in models.names() if not mechanism(name).name.endswith("_finger")]
 
@@ -314,6 +315,27 @@ def test_frames_of_a_dragged_cart(view):
     words = {entry["cause"]: entry["words"] for entry in cart.event_log.entries}
     assert words["caster_axis sticks (slip velocity zero)"] == "caster grips its axis"
     assert "caster slips on its axis" in {item["words"] for guards in cart.encoder.guards() for item in guards}
+
+
+def test_a_person_lets_two_bodies_touch(view):
+    """By a click on each; a body without shapes, and one with itself, have no contact to impose."""
+    scene = view({**DISC_ON_BLOCK, "imposable": 1})
+    assert scene.payload()["imposable"] == 1
+    until = time.monotonic() + 60.0
+    while scene.frame() is None:
+        assert time.monotonic() < until
+    owners = [shape.owner for shape in scene.encoder.picture.scene.shapes]
+    ball, box = ((owners.index(name), 0.0, 0.0) for name in ("ball", "box"))
+    with pytest.raises(fsm_dyn.InputError, match="no contact between box and box to impose"):
+        scene.constrain("contact", [box, box])
+    scene.constrain("contact", [ball, box])
+    answers = []
+    while not answers:
+        assert time.monotonic() < until
+        answers = [item for item in scene.session.events() if item["event"] in ("constraint", "command_rejected")]
+        time.sleep(0.01)
+    number = answers[0].get("number")
+    assert number == 2 or "overlap" in answers[0]["reason"]  # on a busy machine the ball has fallen into the box
 
 
 def test_a_mode_is_read_in_a_chart_that_is_good_there(view):
