@@ -99,6 +99,22 @@ def test_contacts_that_are_late_are_set_back(made, solver, step, rtol):
         assert rows["y"][rows["time"] > 4.9].max() < 40.0 * 9.81 * step**2
 
 
+@pytest.mark.parametrize(
+    ("solver", "step", "rtol"), [("Euler", 1e-3, 1e-6), ("Euler", 2e-4, 1e-6), ("CVode", 1e-2, 1e-6)]
+)
+def test_late_contacts_of_bodies_that_touch_others(made, solver, step, rtol):
+    """Set back, a piano action is on the rows of its closed contacts, and behind none that it has just left."""
+    graph, path = made("piano_action_simple")
+    rows = fmpy.simulate_fmu(
+        str(path), fmi_type="ModelExchange", solver=solver, step_size=step, output_interval=step, stop_time=0.3,
+        relative_tolerance=rtol, output=["k", "w", "h", "mode"],
+    )  # fmt: skip
+    end = dict(zip(graph.automaton.terms.layout.q, fsm_dyn.simulate(graph, 0.3).q[-1], strict=True))
+    allowed = 25.0 * step if solver == "Euler" else 1e-3
+    assert rows["k"][-1] == pytest.approx(end["k"], abs=1e-5)  # on the front rail
+    assert [rows["w"][-1], rows["h"][-1]] == pytest.approx([end["w"], end["h"]], abs=allowed)
+
+
 def test_flags_end_an_importer_that_ignores_errors(made, tmp_path):
     _, path = made("bouncing_ball")
     it, _, _ = instance(path, tmp_path)

@@ -175,34 +175,6 @@ static bool is_late(struct fsm_machine *m, int64_t j)
     return falls && !passed_off_face(m, guard, values[j] / slopes[j]);
 }
 
-/* Set the state back along the flow to where the first of the contacts closes that are late; return by how much (s).
-
-   An importer with fixed steps, or a coarse search for events, comes here behind the contact.  `lead`: its guard,
-   FSM_NO_EVENT where none is late. */
-static double set_back(struct fsm_machine *m, int64_t *lead)
-{
-    const double *values = m->state.guards.at, *slopes = values + m->tables.sizes->max_guards;
-    double late = 0.0;
-    *lead = FSM_NO_EVENT;
-    for (int64_t step = 0; step < SET_BACK_STEPS && fsm_machine_evaluate(m); step++) {
-        double longest = 0.0;
-        for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
-            if (is_late(m, j) && values[j] / slopes[j] > longest) {
-                longest = values[j] / slopes[j];
-                *lead = j;
-            }
-        }
-        if (longest == 0.0) {
-            break;
-        }
-        for (int64_t i = 0; i < m->state.x.n; i++) {
-            m->state.x.at[i] -= longest * m->state.x_dot.at[i];
-        }
-        late += longest;
-    }
-    return late;
-}
-
 /* Project the state onto the active rows: the integration of the importer drifts off them. */
 static enum fsm_status project_here(struct fsm_machine *m)
 {
@@ -212,6 +184,94 @@ static enum fsm_status project_here(struct fsm_machine *m)
     }
     enum fsm_status status = fsm_project(&m->run, m->state.clock->time, m->state.x, &moved);
     return status == FSM_CONTINUE ? FSM_DONE : status;
+}
+
+/* Return how long ago (s) the first of the contacts closed that are late, 0 where none is; `lead`: its guard. */
+static double longest_late(struct fsm_machine *m, int64_t *lead)
+{
+    const double *values = m->state.guards.at, *slopes = values + m->tables.sizes->max_guards;
+    double longest = 0.0;
+    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+        if (is_late(m, j) && values[j] / slopes[j] > longest) {
+            longest = values[j] / slopes[j];
+            *lead = j;
+        }
+    }
+    return longest;
+}
+
+/* Set the state back along the flow, on the active rows, to where the first of the contacts closes that are late.
+
+   An importer with fixed steps, or a coarse search for events, comes here behind the contact.  Its drift off the rows
+   moves gaps too, so that every step begins on them.  `lead`: the guard, FSM_NO_EVENT where none is late; `late`: by how
+   much the state was set back (s). */
+static enum fsm_status set_back(struct fsm_machine *m, int64_t *lead, double *late)
+{
+    *lead = FSM_NO_EVENT;
+    *late = 0.0;
+    enum fsm_status status = project_here(m);
+    for (int64_t step = 0; step < SET_BACK_STEPS && status == FSM_DONE; step++) {
+        double longest = fsm_machine_evaluate(m) ? longest_late(m, lead) : 0.0;
+        if (longest == 0.0) {
+            break;
+        }
+        for (int64_t i = 0; i < m->state.x.n; i++) {
+            m->state.x.at[i] -= longest * m->state.x_dot.at[i];
+        }
+        *late += longest;
+        status = project_here(m);
+    }
+    return status;
+}
+
+/* Whether an open contact is penetrated: rigid, with a face that does not end. */
+static bool is_penetrated(const struct fsm_machine *m, const struct fsm_terms *terms, int64_t contact)
+{
+    const struct fsm_tables *tables = &m->tables;
+    int64_t row = AT(tables->contact_rows, contact, 0), flags = tables->contact_flags.at[contact];
+    bool open = AT(tables->mode_states, m->state.counters->mode, contact) == FSM_CONTACT_FREE;
+    return open && (flags & FSM_FLAG_RIGID) != 0 && (flags & FSM_FLAG_LIMITED) == 0 && row >= 0 &&
+           tables->row_positional.at[row] == 1 && terms->closes_if.at[contact] != 0.0 &&
+           terms->residual.at[row] < -fsm_gap_tolerance(tables, row);
+}
+
+/* Return the rows to move onto: those of the mode, the gap of `lead`, and gaps that are penetrated, if there are any. */
+static fsm_indices rows_to_meet(struct fsm_machine *m, const struct fsm_terms *terms, int64_t lead)
+{
+    const struct fsm_tables *tables = &m->tables;
+    fsm_indices held = configuration_rows(&m->run);
+    fsm_indices rows = fsm_arena_indices(&m->work.arena, held.n + tables->sizes->n_contacts);
+    memcpy(rows.at, held.at, (size_t)held.n * sizeof *rows.at);
+    int64_t count = held.n, first = tables->mode_guard_start.at[m->state.counters->mode];
+    int64_t leads = lead == FSM_NO_EVENT ? -1 : tables->guard_contact.at[first + lead];
+    bool any = false;
+    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
+        bool penetrated = k != leads && is_penetrated(m, terms, k);
+        if (penetrated || k == leads) {
+            rows.at[count] = AT(tables->contact_rows, k, 0);
+            count++;
+        }
+        any = any || penetrated;
+    }
+    return fsm_indices_first(rows, any ? count : 0);
+}
+
+/* Move the configuration out of what it penetrates without being late for it.
+
+   The way back along the flow is not the way that the importer came: a body that has just rebounded can be set back
+   behind what it left. */
+static void move_out(struct fsm_machine *m, int64_t lead)
+{
+    const struct fsm_terms *terms = fsm_terms_of(&m->work);
+    for (int64_t step = 0; step < SET_BACK_STEPS; step++) {
+        fsm_arena_clear(&m->work.arena);
+        m->tables.terms.at[0](m->state.clock->time, m->state.x.at, m->state.c.at, terms->whole.at);
+        fsm_indices rows = rows_to_meet(m, terms, lead);
+        if (rows.n == 0) {
+            return;
+        }
+        newton_step(&m->run, terms, rows, m->state.x);
+    }
 }
 
 /* Let what was located end a Zeno sequence, without rebound, where flights are too short for the importer's steps. */
@@ -356,8 +416,9 @@ static enum fsm_status resolve_guards(struct fsm_machine *m, struct fsm_watch *w
         double flight = m->state.clock->time - m->state.clock->event_time;
         m->jumped = false;
         int64_t overdue;
-        double late = set_back(m, &overdue);
-        enum fsm_status status = project_here(m);
+        double late;
+        enum fsm_status status = set_back(m, &overdue, &late);
+        move_out(m, overdue);
         status = status == FSM_DONE ? settle(m) : status;
         if (status != FSM_DONE) {
             return status;
