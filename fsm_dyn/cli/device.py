@@ -592,11 +592,11 @@ def analyse(
     # The runtime comes with these.
     from fsm_dyn.live.device_map import DeviceMap, aligned_axes
     from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceDynamics, DeviceSpec, driver_class
-    from fsm_dyn.live.launch import coupled_graph, damped_graph, substeps_of
+    from fsm_dyn.live.launch import assessed_substeps, coupled_graph, damped_graph
     from fsm_dyn.live.live_settings import LiveSettings
     from fsm_dyn.live.passivity import Hand, assess
 
-    settings = LiveSettings(period=period, substeps=substeps)
+    settings = LiveSettings(period=period, substeps=substeps, initial=at or {})
     settings.check()
     handle, n_device, turns = DeviceDynamics(), None, None
     if driver:
@@ -618,7 +618,7 @@ def analyse(
         graph = damped_graph(graph, parameters or (), handle, mapping, period)
         found = assess(
             graph, handle, modes=modes, mapping=mapping, n_device=n_device, turns=turns, period=period,
-            substeps=substeps_of(settings, graph), at=at,
+            substeps=assessed_substeps(settings, graph, port), at=at,
             hand=None if hand[0] is hand[1] is None else Hand(hand[0] or 0.0, hand[1] or 0.0, hand[2]),
         )  # fmt: skip
         written = None if figure is None else draw(found, figure)

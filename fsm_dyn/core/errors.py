@@ -138,6 +138,10 @@ class VariantWarning(ModelWarning):
     """A variant of a model adds an entry whose name is almost that of another."""
 
 
+class ComponentWarning(ModelWarning):
+    """A requirement of a component has no effect in the model that uses it."""
+
+
 class UnusedWarning(ModelWarning):
     """A model declares a quantity that nothing in it uses."""
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fsm_dyn.core.errors import (
     NOWHERE,
+    ComponentWarning,
     ExpressionError,
     InputError,
     Location,
@@ -30,6 +31,18 @@ from fsm_dyn.language.joint_expansion import JointExpansion
 from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import KeyedMapping, keys_of, renamed
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
+from fsm_dyn.language.requirement import RunPhase, formula_name
+from fsm_dyn.language.requirement import (
+    Claim,
+    ContactEvent,
+    MeasuredQuantity,
+    PhaseCondition,
+    PhaseEvent,
+    Requirement,
+    StateCondition,
+    conditions_of,
+    formula_of,
+)
 from fsm_dyn.language.rewriting import made_names
 from fsm_dyn.language.shapes import CORDS
 from fsm_dyn.language.yaml import (
@@ -371,9 +384,15 @@ _MOTION = re.compile(r"\b(vel|omega|pos) ?\( ?(\w+) ?(?:, ?(\w+) ?)?\)")
 
 @dataclass(frozen=True)
 class Renaming:
-    """``names``: new names by old ones, those of the fixed frame and the origin among them."""
+    """New names of a component.
 
+    ``prefix``: the component's name.  ``names``: new names by old ones, those of the fixed frame and the origin among
+    them.  ``phases``: the component's phases that remain, as formulas name them.
+    """
+
+    prefix: str
     names: Mapping[str, str]
+    phases: frozenset[str] = frozenset()
 
     @property
     def frame(self) -> str:
@@ -393,6 +412,12 @@ class Renaming:
             changed = self._form(value)
         elif isinstance(value, Input):
             changed = replace(value, name=self.apply(value.name), schedule=self.apply(value.schedule))
+        elif isinstance(value, (MeasuredQuantity, StateCondition)):
+            changed = replace(value, name=self._measured(value.name))
+        elif isinstance(value, (PhaseCondition, PhaseEvent)):
+            changed = replace(value, name=f"{self.prefix}_{value.name}")
+        elif isinstance(value, ContactEvent):
+            changed = replace(value, contact=self._contact(value.contact))
         elif is_dataclass(value) and not isinstance(value, type):
             changed = replace(value, **{f.name: self.apply(getattr(value, f.name)) for f in fields(value)})
         elif isinstance(value, Mapping):
@@ -418,6 +443,37 @@ class Renaming:
         entries = [entry for entry in self.names if name == entry or name.startswith(f"{entry}_")]
         entry = max(entries, key=len, default="")
         return LocatedStr(self.names.get(entry, "") + name[len(entry) :], where_of(name))
+
+    def _measured(self, name: str) -> str:
+        """Return the new name of a quantity, of a contact, or of a phase."""
+        if name.startswith("pin."):
+            _, connection, part = name.split(".")
+            return f"pin.{self.connection(connection)}.{part}"
+        if name in self.phases and name not in self.names:
+            return f"{self.prefix}_{name}"
+        return self._contact(name)
+
+    def connection(self, name: str) -> LocatedStr:
+        """Return the new name of a connection: that of a part, one of its own, or those of two segments."""
+        words = name.split("_")
+        pairs = [("_".join(words[:k]), "_".join(words[k:])) for k in range(1, len(words))]
+        parts = next((pair for pair in pairs if {*pair} <= self.names.keys()), None)
+        if name in self.names or parts is None:
+            return LocatedStr(f"{self.prefix}_{name}", where_of(name))
+        return LocatedStr("_".join(self.names[part] for part in parts), where_of(name))
+
+    def requirement(self, item: Requirement) -> Requirement:
+        """Return a requirement with every name changed, and the formula that states it."""
+        claim = self.apply(item.claim)
+        return replace(item, name=f"{self.prefix}_{item.name}", claim=claim, formula=formula_of(claim))
+
+    def phase(self, item: RunPhase) -> RunPhase:
+        """Return a phase with every name changed."""
+        return replace(
+            item, name=f"{self.prefix}_{item.name}", after=tuple(f"{self.prefix}_{name}" for name in item.after),
+            when=self.apply(item.when), until=self.apply(item.until), shortest=self.apply(item.shortest),
+            focus=self.apply(item.focus),
+        )  # fmt: skip
 
     def _text(self, text: Text) -> Text:
         return Text(_MOTION.sub(self._relative, self._renamed(text)), text.where)
@@ -503,7 +559,8 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
     component = with_pairs_written_out(component)
     frame, point = _attachment(form, use)
     names = {str(own): f"{name}_{own}" for own in declared(component)}
-    renaming = Renaming({**names, FRAME: frame, ORIGIN: point})
+    phases = _phases_kept(form, component)
+    renaming = Renaming(name, {**names, FRAME: frame, ORIGIN: point}, frozenset(map(formula_name, phases)))
     _check_transitions(component)
     update: dict[str, Any] = {}
     for section in _SECTIONS:
@@ -527,7 +584,43 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
     update["initial"] = replace(
         form.initial, values=values, guess={key: text for key, text in guess.items() if key not in values}
     )
+    update["phases"] = {**form.phases, **{item.name: item for item in map(renaming.phase, phases.values())}}
+    update |= _with_what_is_asked(form, component, renaming)
     return replace(form, **update)
+
+
+def _with_what_is_asked(form: MechanismForm, component: MechanismForm, renaming: Renaming) -> dict[str, dict[str, Any]]:
+    """Return the entries of connections and the requirements of a model and of its component."""
+    pins: dict[str, Any] = dict(form.pins)
+    requirements: dict[str, Any] = dict(form.requirements)
+    for pin in component.pins.values():
+        new = renaming.connection(pin.name)
+        pins[new] = replace(renaming.apply(pin), name=new)
+    for item in component.requirements.values():
+        lost = ", ".join(_left_behind(item.claim, renaming))
+        if lost:
+            text = f"requirement {item.name!r} of component {renaming.prefix!r} is left behind, as {lost} is"
+            warn_caller(f"{item.where}: {text}; write it with the states of contacts", ComponentWarning)
+            continue
+        changed = renaming.requirement(item)
+        requirements[changed.name] = changed
+    return {"pins": pins, "requirements": requirements}
+
+
+def _left_behind(claim: Claim, renaming: Renaming) -> Iterator[str]:
+    """Yield the modes and phases that a claim names and the whole model does not have."""
+    for condition in conditions_of(claim):
+        match condition:
+            case StateCondition(state="", name=name) | PhaseCondition(name=name) | PhaseEvent(name=name):
+                if name not in renaming.phases:
+                    yield repr(str(name))
+
+
+def _phases_kept(form: MechanismForm, component: MechanismForm) -> Mapping[str, RunPhase]:
+    """Return the phases of a component, where no others divide the run, and none is a mode of its own."""
+    conditions = (c for phase in component.phases.values() for one in (*phase.when, *phase.until) for c in one)
+    by_modes = any(isinstance(item, StateCondition) and not item.state for item in conditions)
+    return {} if form.phases or by_modes else component.phases
 
 
 def declared(form: MechanismForm) -> list[str]:

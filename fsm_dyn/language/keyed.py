@@ -12,6 +12,7 @@ from fsm_dyn.language.keys import METADATA, VALUE, Key, Kind, Schema, with_short
 from fsm_dyn.language.yaml import LocatedStr, Tree, compose, plain_data
 
 ClassT = TypeVar("ClassT", bound=type)
+KeyedT = TypeVar("KeyedT", bound="KeyedMapping")
 
 
 class Written:
@@ -327,6 +328,23 @@ def with_mappings(entry: KeyedMapping) -> tuple[KeyedMapping, ...]:
     """Return an entry and the mappings that are values of its keys."""
     inner = (getattr(entry, attribute) for attribute, key in keys_of(type(entry)).values() if key.kind.mappings)
     return (entry, *(one for value in inner for one in mappings_in(value)))
+
+
+def stating_something(form: KeyedT, label: str) -> KeyedT:
+    """Return a mapping of optional keys, if one of them is there.
+
+    Raises
+    ------
+    ModelError
+        There is none: the mapping has no effect.
+    """
+    if not form.written_keys():
+        example = f"such as `{form.example}`"
+        raise ModelError(
+            f"{label}: no key is given, so it has no effect", form.key(""), allowed=", ".join(keys_of(type(form))),
+            remedy=f"add what is meant, {example}, or omit it",
+        )  # fmt: skip
+    return form
 
 
 def exactly_one(form: HasKeys, keys: tuple[str, ...]) -> str:

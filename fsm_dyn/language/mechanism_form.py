@@ -307,8 +307,8 @@ _TITLE: Final = leaf(
 )
 
 
-def _named(cls: Any, what: str, line: str) -> Kind:
-    return section(whole(cls), what, line)
+def _named(cls: Any, what: str, line: str, name: Callable[[Tree | LocatedStr], LocatedStr] = new_key) -> Kind:
+    return section(whole(cls), what, line, name)
 
 
 _SCHEDULES: Final = section(SCHEDULE, "schedule", "schedule: {push: 3 N}", name)
@@ -463,7 +463,7 @@ class MechanismForm(ModelSettings):
         section(EXPRESSION, "outputs", "outputs: {height: x + 0.1 m}"), "extra columns of a run", factory=dict
     )
     pins: dict[str, PinEntry] = key(
-        _named(PinEntry, "pins", "pins: {knee: {between: [thigh, shank], outputs: force}}"), "connections",
+        _named(PinEntry, "pins", "pins: {knee: {between: [thigh, shank], outputs: force}}", contact_key), "connections",
         factory=dict,
     )  # fmt: skip
     requirements: Mapping[str, Requirement] = key(_REQUIREMENTS, "on runs", factory=dict)

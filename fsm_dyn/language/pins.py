@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, name, one_of, pair_of_names
-from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
+from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, stating_something
 from fsm_dyn.language.keys import NAME, POSITIVE, expression, key, leaf, list_of, part, reference
 from fsm_dyn.language.requirement import IMPULSE, LOADS, Requirement, read_formula
 from fsm_dyn.language.units import ENERGY, FORCE, LENGTH, TIME, divide, multiply, power
@@ -47,6 +47,10 @@ class LoadLimits(KeyedMapping):
     force: Text | None = expression("of its magnitude", None, unit=FORCE, bounds=POSITIVE)
     torque: Text | None = expression("of its magnitude", None, unit=ENERGY, bounds=POSITIVE)
     impulse: Text | None = expression("of its magnitude", None, unit=multiply(FORCE, TIME), bounds=POSITIVE)
+
+    def checked(self) -> Self:
+        """Return the limits, if there is one."""
+        return stating_something(self, self.what)
 
     def by_quantity(self) -> Iterator[tuple[str, Text]]:
         """Yield the limits that there are, by their quantities."""
@@ -87,6 +91,10 @@ class PinEntry(NamedEntry):
     def label(self) -> str:
         """Its name in messages."""
         return f"connection {str(self.name)!r}"
+
+    def checked(self) -> Self:
+        """Return the entry, if it states or asks anything."""
+        return stating_something(self, self.label)
 
     @property
     def bounds(self) -> Mapping[str, Text]:

@@ -200,6 +200,36 @@ class Requirement:
     where: Location = NOWHERE
 
 
+def formula_of(claim: Claim) -> str:
+    """Return a claim as a formula, which reads as the same claim."""
+    match claim:
+        case Always(condition=condition, during=during):
+            states = " and ".join(map(_written, during))
+            return f"always {_written(condition)}" + (f" while {states}" if states else "")
+        case NeverTwice(event=event, within=within):
+            return f"never {_written(event)} twice within {within.text}"
+        case Eventually(condition=found, before=before):
+            return f"eventually {_written(found)}" + ("" if before is None else f" before {before.text}")
+        case Count(event=event, op=op, bound=bound):
+            return f"count({_written(event)}) {op} {bound.text}"
+        case Extreme(function=function, comparison=found):
+            return f"{function}({found.quantity}) {found.op} {found.bound.text}"
+
+
+def _written(found: Condition | Event) -> str:
+    match found:
+        case QuantityComparison(quantity=quantity, op=op, bound=bound):
+            return f"{quantity} {op} {bound.text}"
+        case StateCondition(name=name, state="", negated=negated):
+            return f"mode != {name}" if negated else name
+        case StateCondition(name=name, state=state, negated=negated):
+            return f"{name} is {'not ' if negated else ''}{state}"
+        case PhaseCondition(name=name, negated=negated):
+            return f"phase {'!=' if negated else '=='} {name}"
+        case ContactEvent(contact=name, word=word) | PhaseEvent(name=name, word=word):
+            return f"{name} {word}"
+
+
 def read_formula(text: Text) -> Claim:
     """Return a formula as data.
 

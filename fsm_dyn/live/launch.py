@@ -20,14 +20,22 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton import compilation, storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
-from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.errors import InputError, warn_of_start
 from fsm_dyn.language.elements import CoupledPort, PortAxis
 from fsm_dyn.language.impositions import hand_slots
 from fsm_dyn.language.loader import imposing, with_settings
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.live import watchdog
-from fsm_dyn.live.device_map import SMALLEST, DeviceMaps, Limits, add_couplers, coupled_ports, is_coupled
+from fsm_dyn.live.device_map import (
+    SMALLEST,
+    DeviceMap,
+    DeviceMaps,
+    Limits,
+    add_couplers,
+    coupled_ports,
+    is_coupled,
+)
 from fsm_dyn.live.driver_protocol import (
     ADMITTANCE,
     NOTHING,
@@ -295,6 +303,37 @@ def substeps_of(settings: LiveSettings, graph: ModeGraph) -> int:
     return usual_substeps(graph.automaton.mechanism, graph.values, settings.period)
 
 
+def needed_substeps(settings: LiveSettings, stepper: LiveStepper) -> int:
+    """Return the steps of a tick: those asked for, or as many as the coupled modes need at the start.
+
+    Warns if those asked for are fewer.
+
+    Parameters
+    ----------
+    settings : LiveSettings
+        As a caller gave them.
+    stepper : LiveStepper
+        With the steps of :func:`substeps_of`.
+    """
+    needed = stepper.stable_substeps()
+    if settings.substeps is None:
+        return needed
+    if settings.substeps < needed:
+        text = f"substeps {settings.substeps} of a tick of {settings.period:g} s are too few for the held ports"
+        warn_of_start(stepper.graph.name, [f"{text}: they need {needed} at the start"])
+    return settings.substeps
+
+
+def assessed_substeps(settings: LiveSettings, graph: ModeGraph, port: str) -> int:
+    """Return the steps of a tick of a live run with a port held, as :func:`needed_substeps` does."""
+    n_device = max(len(known.axes) for known in graph.automaton.mechanism.coupled_ports)
+    steps = substeps_of(settings, graph)
+    held = LiveStepper(
+        graph, n_device, settings.period, steps, mapping=DeviceMap(port=port), initial=dict(settings.initial)
+    )
+    return needed_substeps(settings, held)
+
+
 @dataclass(frozen=True)
 class Prepared:
     """Prepared live run, before any process is started or device opened.
@@ -353,7 +392,7 @@ def prepare(
         stepper.graph = graph_with_parameters(graph.automaton, {**graph.values, **damped})
         stepper.set_parameters(damped)
         ready = replace(ready, parameters={**parameters, **damped})
-    if settings.substeps is None and (needed := stepper.stable_substeps()) > stepper.substeps:
+    if (needed := needed_substeps(settings, stepper)) > stepper.substeps:
         ready = replace(ready, substeps=needed)
         stepper = new_stepper(ready, stepper.graph)
     stepper.check_start()

@@ -418,9 +418,9 @@ def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, s
         names = ", ".join(dict.fromkeys(view.visits))
         yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(names, room, _LEAST)
         return
-    names = style.fitted_apart(view.visits, room, _LEAST)
+    labels = style.fitted_apart(view.visits, room, _LEAST)
     for time, name in zip(view.times, view.visits, strict=True):
-        yield f"{time:.3g} s", names[name]
+        yield f"{time:.3g} s", labels[name]
 
 
 def _fitting(text: str, room: float) -> float:

@@ -37,7 +37,7 @@ def test_cord_of_an_escapement(side, drive):
 
 @pytest.mark.parametrize("name", ["escapement_anchor", "escapement_deadbeat"])
 def test_arbors_of_shipped_clocks_carry_the_weight(name):
-    """Newton for wheel and weight together: no motor turns the arbor, which carries both, less the falling one's share."""
+    """Newton for wheel and weight together: no motor turns the arbor, which carries both, less what falls."""
     graph = fsm_dyn.compile(name)
     run = fsm_dyn.simulate(graph, 0.3)
     free = np.array(run.modes) == "all_free"
@@ -225,3 +225,15 @@ def test_wear_of_a_braked_box_as_quantities(tmp_path):
     for formula, reason in refused.items():
         with pytest.raises(fsm_dyn.ModelError, match=reason):
             fsm_dyn.compile({**box, "requirements": {"bad": formula}})
+
+
+@pytest.mark.parametrize("entry", [None, {}, {"limits": None}, {"limits": {}}])
+@pytest.mark.parametrize("name", ["hip", "string"])
+def test_an_entry_without_a_statement_is_refused(name, entry):
+    with pytest.raises(fsm_dyn.ModelError, match="no key is given, so it has no effect"):
+        fsm_dyn.load(two_links(pins={name: entry}))
+
+
+def test_a_contact_called_as_a_function_may_have_an_entry():
+    model = shipped("double_pendulum_with_stop", pins={"floor": {"between": ["A", "B"], "limits": {"force": "9 N"}}})
+    assert [*fsm_dyn.load(model).requirements] == ["floor_force_limit"]

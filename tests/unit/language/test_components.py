@@ -1,11 +1,15 @@
 """Components: models with parts of other files, and refused parts."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.errors import NOWHERE, ComponentWarning, ModelError
 from fsm_dyn.language import loader
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.requirement import formula_of, read_formula
 
 FINGER = """
 fsm_dyn: 1
@@ -289,3 +293,101 @@ def test_a_component_brings_what_it_imposes(tmp_path):
     times = np.linspace(0.0, 0.4, 41)
     for name in ("left_q", "right_q"):
         assert run.sample(times)[name] == pytest.approx(alone.sample(times)["q"], abs=1e-8)
+
+
+BOUNCER = """
+fsm_dyn: 1
+name: bouncer
+parameters: {m: 1 kg, top: 0.9 m}
+coordinates: {y: m}
+points: {P: {from: O, at: y*N.y}}
+bodies: {ball: {center: P, mass: m}}
+contacts: {floor: {gap: "dot(pos(P), N.y)", restitution: 0.5}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+initial: {y: 1 m}
+outputs: {height: y}
+pins:
+  hold: {between: [N, ball], limits: {force: 100 N}, outputs: [force]}
+  floor: {limits: {impulse: 20 N*s}}
+phases:
+  falls: {when: floor is open and y_dot < 0 m/s}
+  rises: {when: y_dot > 0 m/s, after: falls}
+  rests: {when: otherwise}
+requirements:
+  often: count(floor closes) >= 2
+  high: always height < top + 0.2 m while floor is open
+  low: trough(abs(y_dot)) < 1 m/s
+  soft: peak(floor.normal) < 5e3 N
+  load: always pin.hold.force < 50 N
+  fall: count(falls begins) >= 2
+  rise: eventually phase == rises before 2 s
+  rises: eventually rises
+  seldom: never floor closes twice within 1 ms
+  capped: never y > 2 m
+"""
+USES = """
+fsm_dyn: 1
+name: whole
+coordinates: {z: m}
+points: {Z: {from: O, at: z*N.x}}
+bodies: {other: {center: Z, mass: 1 kg}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+use: {left: {file: bouncer.yaml}}
+"""
+
+
+def test_what_is_asked_of_a_component_is_asked_of_the_whole(tmp_path):
+    """Requirements, limits of connections and phases: verdicts and margins are those of the component alone."""
+    (tmp_path / "bouncer.yaml").write_text(BOUNCER)
+    (tmp_path / "whole.yaml").write_text(USES)
+    alone, whole = (
+        fsm_dyn.simulate(fsm_dyn.compile(tmp_path / name), until=3.0) for name in ("bouncer.yaml", "whole.yaml")
+    )
+    own, found = alone.judge(), whole.judge()
+    assert [*found] == [f"left_{name}" for name in own]
+    assert {item.verdict for item in own.values()} == {"met", "violated"}
+    for name, item in own.items():
+        assert found[f"left_{name}"].verdict == item.verdict
+        assert found[f"left_{name}"].margin == pytest.approx(item.margin, rel=1e-9)
+    assert [item.name for item in whole.visits] == [f"left_{item.name}" for item in alone.visits]
+    np.testing.assert_allclose(whole["pin.left_hold.force"], alone["pin.hold.force"], rtol=1e-9, atol=1e-12)
+    assert whole.model.automaton.mechanism.requirements["left_high"].formula == (
+        "always left_height < left_top + 0.2 m while left_floor is open"
+    )
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "lost"),
+    [
+        ((), ("use:", "phases: {any: {when: otherwise}}\nuse:"), ["fall", "rise", "rises"]),
+        ((), ("left: {file: bouncer.yaml}", "a: {file: bouncer.yaml}, left: {file: bouncer.yaml}"),
+         ["fall", "rise", "rises"]),
+        (("  often:", "  up: always up while floor is open\n  often:"), ("", ""), ["up"]),
+    ],
+)  # fmt: skip
+def test_requirements_that_name_what_is_left_behind_are_so_with_a_warning(tmp_path, part, whole, lost):
+    text = BOUNCER.replace("loads:", "modes: {up: {floor: open}}\nloads:") if "up" in lost else BOUNCER
+    (tmp_path / "bouncer.yaml").write_text(text.replace(*part) if part else text)
+    (tmp_path / "whole.yaml").write_text(USES.replace(*whole))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mechanism = loader.load(tmp_path / "whole.yaml")
+    texts = [str(item.message) for item in caught if issubclass(item.category, ComponentWarning)]
+    assert len(texts) == len(lost)
+    for name, text in zip(lost, texts, strict=True):
+        assert f"requirement '{name}' of component 'left' is left behind" in text
+        assert "bouncer.yaml:" in text
+    assert not {f"left_{name}" for name in lost} & {*mechanism.requirements}
+    assert "left_seldom" in mechanism.requirements
+
+
+def test_formulas_are_read_as_the_claims_that_they_were_written_from():
+    written = [
+        *("never c closes", "never c closes twice within 2*T", "never y > 2 m", "never c is stick", "never up"),
+        *("always y < 1 m while c is not open and mode != up and phase == on", "always abs(y) <= 2 m", "always up"),
+        *("eventually c lets go before 3 s", "eventually y > 1 m", "eventually on begins", "eventually phase != on"),
+        *("peak(pin.hold.force_x) < 3 N", "final(abs(c.friction)) >= -1 N", "count(c closes) <= 12 + n"),
+    ]
+    for text in written:
+        claim = read_formula(Text(text, NOWHERE))
+        assert read_formula(Text(formula_of(claim), NOWHERE)) == claim, text

@@ -5,7 +5,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.cli.live import _told
-from fsm_dyn.live.launch import prepare
+from fsm_dyn.core.errors import StartWarning
+from fsm_dyn.live.launch import assessed_substeps, coupled_graph, prepare
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.tick_samples import energy_warnings
@@ -102,7 +103,14 @@ def test_steps_suit_a_light_port_on_its_coupler(held, motions):
     light["bodies"] = {"mass": {"center": "P", "mass": "0.1 g"}}  # 2 N s/m over 0.1 g: 20 in a tick
     ready = prepare(fsm_dyn.compile(light), "scripted", {"axes": 1})
     assert ready.settings.substeps == 14
-    assert prepare(fsm_dyn.compile(light), "scripted", settings=LiveSettings(substeps=2)).settings.substeps == 2
+    graph = fsm_dyn.compile(light)
+    with pytest.warns(StartWarning, match="substeps 2 of a tick of 0.001 s are too few .*: they need 14"):
+        assert prepare(graph, "scripted", settings=LiveSettings(substeps=2)).settings.substeps == 2
+    coupled = coupled_graph(graph, {})
+    assert assessed_substeps(LiveSettings(), coupled, "handle") == 14
+    assert assessed_substeps(LiveSettings(substeps=20), coupled, "handle") == 20
+    with pytest.warns(StartWarning, match="need 14"):
+        assert assessed_substeps(LiveSettings(substeps=2), coupled, "") == 2
     with LiveSession.start(
         held("toggle_switch"), "scripted", hand, settings=LiveSettings(paced=False, ticks=700)
     ) as session:
