@@ -232,7 +232,7 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     good = contact.name == name and (contact.normal_row >= 0) == (not contact.contact_law.friction_only)
     good &= known == (contact.kind, contact.states, contact.sticks_always, contact.bilateral, contact.poisson)
     good &= (contact.tangent_row >= 0) == spec.has_friction
-    across = isinstance(spec, FeatureContact) or (surfaces is not None and surfaces.across is not None)
+    across = isinstance(spec, FeatureContact) or getattr(spec, "across", None) is not None
     good &= across or not contact.in_space
     own = (*(row for row in (contact.normal_row,) if row != -1), *contact.tangent_rows)
     good &= contact.tangent_row >= -1 and all(0 <= row < len(rows) and rows[row].contact == k for row in own)

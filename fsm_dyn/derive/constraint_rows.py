@@ -197,7 +197,7 @@ class ConstraintRowBuilder:
                 tangential = start + len(rows)
                 role: Role = "friction" if contact.contact_law.friction_only else "tangent"
                 rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
-            if isinstance(contact, SurfaceContact) and contact.across is not None:
+            if isinstance(contact, (SurfaceContact, BearingContact)) and contact.across is not None:
                 rows.append(self.velocity(contact.name, "contact", "tangent2", contact.across, index))
             terms.append(self._pressed(self._contact(contact, normal, tangential), rows, start))
         return rows, self._with_loads(terms)
@@ -264,6 +264,8 @@ class ConstraintRowBuilder:
                     in_space=contact.across is not None,
                     closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
                 )
+            case BearingContact():
+                return replace(found, in_space=contact.across is not None)
         return found
 
     def _with_loads(self, terms: list[ContactTerms]) -> list[ContactTerms]:

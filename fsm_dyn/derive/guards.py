@@ -169,11 +169,8 @@ def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: Embedded
                     )
             if watched.quantity is not GuardQuantity.FRICTION_LIMIT:
                 continue
-            bound, size = system.friction_bound("static", index), float(embedded.static[index])
+            bound, size = _static_bound(system, index, embedded), float(embedded.static[index])
             parts = [(normal, bound, size)] if load == "constraint" and not contact.bilateral else []
-            if contact.contact_law.loaded:
-                reaction = resultant([embedded.multipliers[row] for row in contact.load_rows])
-                bound = substitute([bound], {system.load(index): reaction})[0]
             if contact.bilateral:
                 bound = bound * functions.absolute(embedded.multipliers[normal])
             for direction in watched.directions:
@@ -208,10 +205,19 @@ def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) 
     return next(item for item in watched if item.event is event and item.quantity in _LIMITS)
 
 
+def _static_bound(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> Node:
+    """Return the bound of friction at rest: of a load by the reactions of the mode, of a rigid contact a coefficient."""
+    bound, contact = system.friction_bound("static", index), system.contacts[index]
+    if not contact.contact_law.loaded:
+        return bound
+    reaction = resultant([embedded.multipliers[row] for row in contact.load_rows])
+    return substitute([bound], {system.load(index): reaction})[0]
+
+
 def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> Node:
     """Squares, because the length of a friction force has no slope at zero."""
     contact = system.contacts[index]
-    bound = system.friction_bound("static", index)
+    bound = _static_bound(system, index, embedded)
     if contact.contact_law.rigid:
         bound = bound * embedded.multipliers[contact.normal_row]
     value: Node = bound * bound

@@ -17,7 +17,8 @@ from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import Text, is_name
 from fsm_dyn.language.impositions import GROUND, Imposition
-from fsm_dyn.language.keyed import HasKeys, exactly_one, only_with, with_mappings
+from fsm_dyn.language.keyed import HasKeys, KeyedMapping, exactly_one, only_with, with_mappings
+from fsm_dyn.language.laws import Entry
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shapes import (
@@ -534,12 +535,28 @@ def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
     laws = [law for law in ENTRIES[key] if law.entry and {option.key for option in law.entry.needs} <= given]
     law = max(laws, key=lambda law: len(law.entry.needs) if law.entry else 0)
     assert law.entry is not None
+    _check_complete(name, entry, key, law.entry)
     if law.entry.one_of:
         exactly_one(entry, tuple(option.key for option in law.entry.one_of))
     fields = {option.field: getattr(entry, option.key) for option in law.entry.options if option.key in given}
     if law.loaded:
         return BearingContact(name=name, where=where_of(name), **{**fields, "loaded_by": (fields["loaded_by"],)})
     return LawContact(name=name, law=law.name, where=where_of(name), **fields)
+
+
+def _check_complete(name: str, form: KeyedMapping, key: str, entry: Entry) -> None:
+    """Refuse an option of another law with the key, for which others are missing."""
+    known = {option.key for option in entry.options}
+    unused = next((word for word in form.written_keys() if word not in known), None)
+    if unused is None:
+        return
+    others = [law.entry.needs for law in ENTRIES[key] if law.entry is not None]
+    needs = min(([option.key for option in one] for one in others if unused in [option.key for option in one]), key=len)
+    missing = [word for word in needs if word not in form.written_keys()]
+    raise ModelError(
+        f"contact {str(name)!r} has {unused!r} without {' and '.join(map(repr, missing))}", form.key(unused),
+        remedy=f"add {' and '.join(f'`{word}`' for word in missing)}, or omit `{unused}`",
+    )  # fmt: skip
 
 
 def _by_gap(name: str, form: ContactForm) -> GapContact:

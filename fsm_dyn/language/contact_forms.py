@@ -168,6 +168,7 @@ class JointStopForm(KeyedMapping):
 _OPTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "gap": ("an expression of coordinates", "x"),
     "slip": ("an expression of speeds", "rate(x)"),
+    "across": ("in space the second speed, across the first", "rate(y)"),
     "static": ("largest force at rest", "3 N"),
     "kinetic": ("force while it slides", "2 N"),
 }

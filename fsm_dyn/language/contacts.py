@@ -209,11 +209,14 @@ class BearingContact(Contact):
     digested: ClassVar[tuple[str, ...]] = (*Contact.digested, "loaded_by")
 
     loaded_by: tuple[str, ...]
+    across: Text | None = expression(
+        "of speeds", None, unit=_second_slip, scope="state", noun="the second slip of {of}", later=True
+    )
 
     @property
     def kind(self) -> str:
-        """``bearing``."""
-        return "bearing"
+        """``bearing``, or ``resistance`` in space."""
+        return "bearing" if self.across is None else "resistance"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,7 +102,7 @@ class Option:
     """
 
     key: str
-    field: Literal["gap", "slip", "static", "kinetic", "loaded_by"]
+    field: Literal["gap", "slip", "across", "static", "kinetic", "loaded_by"]
 
 
 @dataclass(frozen=True)
@@ -555,11 +555,25 @@ BEARING: Final = Law(
     ),
 )  # fmt: skip
 
+RESISTANCE: Final = Law(
+    name="resistance",
+    normal="none",
+    loaded=True,
+    states=lambda frictional, infinite: ("", "stick", "slide"),
+    guards=(CIRCLE, REST),
+    events=lambda frictional, infinite, limited: ("sticks", "slides"),
+    became=BECAME,
+    entry=Entry(
+        "dry_friction", "dry friction", "Dry friction on a speed, of given forces or in proportion to a normal force.",
+        needs=(*_BOUNDED, Option("load", "loaded_by"), Option("across", "across")),
+    ),
+)  # fmt: skip
+
 
 # -- Contact laws, one file each; other modules use only their declarations ----------------------------------
 
 #: all laws; those of one kind differ by being bilateral
-LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, BEARING, LOCK, LIMITED_LOCK, ONE_WAY)
+LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, BEARING, RESISTANCE, LOCK, LIMITED_LOCK, ONE_WAY)
 
 _BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): law for law in LAWS}
 

@@ -207,14 +207,15 @@ def from_tree(
 ) -> Mechanism:
     """Return the checked mechanism of a composed file; `text` is its source.
 
-    A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
-    with components, is complete: with the overlay applied and the components inlined.
+    A model without a chosen variant is checked with each of its variants as well.  The text of a variant, of a model
+    with components, or of one without a name, is complete: with the overlay applied, the components inlined, and the
+    name of its file.
     """
     form, whole, mechanism = _checked(tree, default_name, variant, origin)
     if variant is not None:
         check_added_names(tree, variant)
-    if variant is not None or form.use:
-        text = as_text(plain_data(whole))
+    if variant is not None or form.use or not form.name:
+        text = as_text({**plain_data(whole), "name": str(mechanism.name)})
     for name in form.variants:
         check_added_names(tree, name)
         try:

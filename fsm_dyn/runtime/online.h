@@ -12,6 +12,7 @@ FSM_LOCAL int64_t fsm_tangent_count(struct fsm_online_mode *o, int64_t k);
 FSM_LOCAL double fsm_slip_along(struct fsm_online_mode *o, const double *c, int64_t k, int64_t vector,
                                 int64_t constant);
 FSM_LOCAL void fsm_online_slip_directions(struct fsm_online_mode *o, const double *c);
+FSM_LOCAL void fsm_online_slip_direction(struct fsm_online_mode *o, const double *c, int64_t k, double *way);
 FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_t i);
 
 /* online_pivoting.c */

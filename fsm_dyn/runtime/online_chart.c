@@ -45,32 +45,35 @@ FSM_LOCAL double fsm_slip_along(struct fsm_online_mode *o, const double *c, int6
     return fsm_cos(sigma) * first + fsm_sin(sigma) * fsm_product_with_row(o, row + 1, vector, constant);
 }
 
-/* Write the slip directions of all sliding contacts, at the state `AT_X` whose rows are in the workspace. */
+/* Write the slip direction of a sliding contact, one component or two, at the state `AT_X` whose rows are in the
+   workspace. */
+FSM_LOCAL void fsm_online_slip_direction(struct fsm_online_mode *o, const double *c, int64_t k, double *way)
+{
+    int64_t *chart = o->chart.at;
+    double sigma = c[fsm_sigma_at(o->sizes) + k];
+    way[0] = sigma;
+    if (fsm_tangent_count(o, k) == 2) {
+        int64_t speeds = chart[FSM_ONLINE_AT_X] + o->sizes->n_q, row = AT(o->contact_rows, k, 1);
+        double first = fsm_product_with_row(o, row, speeds, chart[FSM_ONLINE_AT_B]);
+        double second = fsm_product_with_row(o, row + 1, speeds, chart[FSM_ONLINE_AT_B]);
+        way[0] = fsm_cos(sigma);
+        way[1] = fsm_sin(sigma);
+        if (way[0] * first + way[1] * second > o->limits->follows) {
+            double speed = sqrt(first * first + second * second);
+            way[0] = first / speed;
+            way[1] = second / speed;
+        }
+    }
+}
+
+/* Write the slip directions of all sliding contacts. */
 FSM_LOCAL void fsm_online_slip_directions(struct fsm_online_mode *o, const double *c)
 {
     int64_t *chart = o->chart.at;
-    double *w = o->room.at;
-    const struct fsm_sizes *s = o->sizes;
     for (int64_t b = 0; b < chart[FSM_ONLINE_BUSY]; b++) {
-        int64_t k = chart[FSM_ONLINE_LISTS + 2 * s->n_rows + s->n_u + b];
-        int64_t count = fsm_tangent_count(o, k);
-        if (o->states.at[k] < FSM_CONTACT_SLIDING || count == 0) {
-            continue;
-        }
-        int64_t at = chart[FSM_ONLINE_AT_WAY] + 2 * k;
-        double sigma = c[fsm_sigma_at(s) + k];
-        w[at] = sigma;
-        if (count == 2) {
-            int64_t speeds = chart[FSM_ONLINE_AT_X] + s->n_q, row = AT(o->contact_rows, k, 1);
-            double first = fsm_product_with_row(o, row, speeds, chart[FSM_ONLINE_AT_B]);
-            double second = fsm_product_with_row(o, row + 1, speeds, chart[FSM_ONLINE_AT_B]);
-            w[at] = fsm_cos(sigma);
-            w[at + 1] = fsm_sin(sigma);
-            if (w[at] * first + w[at + 1] * second > o->limits->follows) {
-                double speed = sqrt(first * first + second * second);
-                w[at] = first / speed;
-                w[at + 1] = second / speed;
-            }
+        int64_t k = chart[FSM_ONLINE_LISTS + 2 * o->sizes->n_rows + o->sizes->n_u + b];
+        if (o->states.at[k] >= FSM_CONTACT_SLIDING && fsm_tangent_count(o, k) > 0) {
+            fsm_online_slip_direction(o, c, k, o->room.at + chart[FSM_ONLINE_AT_WAY] + 2 * k);
         }
     }
 }

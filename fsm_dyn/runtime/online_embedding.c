@@ -600,10 +600,14 @@ static double load_bearings(struct fsm_online_mode *o, const double *c)
     double largest = FSM_TINIEST, change = 0.0;
     for (int64_t k = 0; k < o->states.n; k++) {
         if (slides_in_bearing(o, k)) {
-            double load = c[fsm_sigma_at(o->sizes) + k] * fsm_online_load(o, k);
-            change = fsm_larger(change, fabs(load - way[2 * k]));
-            largest = fsm_larger(largest, fabs(load));
-            way[2 * k] = load;
+            double *own = way + 2 * k, load = fsm_online_load(o, k);
+            int64_t count = fsm_tangent_count(o, k);
+            change = fsm_larger(change, fabs(load - fsm_hypot(own[0], count == 2 ? own[1] : 0.0)));
+            largest = fsm_larger(largest, load);
+            fsm_online_slip_direction(o, c, k, own);
+            for (int64_t i = 0; i < count; i++) {
+                own[i] *= load;
+            }
         }
     }
     return change / largest;
@@ -631,6 +635,7 @@ FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const doubl
     for (int64_t k = 0; k < o->states.n; k++) {
         if (slides_in_bearing(o, k)) {
             way[2 * k] = 0.0;
+            way[2 * k + 1] = 0.0;
             loaded = true;
         }
     }

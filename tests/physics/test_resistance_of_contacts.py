@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import fsm_dyn
 from fsm_dyn.core.errors import ModelError
@@ -95,6 +96,90 @@ def test_a_ball_that_turns_on_the_spot_stops_by_drilling():
     ends = inertia * 40.0 / (0.4e-3 * 0.2 * G)
     assert run.transitions[-1].time == pytest.approx(ends, rel=1e-9)
     assert np.abs(run.q[-1][:2]).max() < 1e-12
+
+
+ROLLS = """
+fsm_dyn: 1
+parameters: {{m: 0.2 kg, r: 30 mm, J: 2*m*r**2/5, c: 0.4 mm, slope: {slope} rad, v: {v} m/s, al: {al} rad}}
+frames: {{B: {{parent: N, euler_parameters: e}}}}
+coordinates: {{x: m, y: m, z: m}}
+points: {{C: {{from: O, at: x*N.x + y*N.y + z*N.z}}}}
+bodies: {{ball: {{frame: B, center: C, mass: m, inertia: {{xx: J, yy: J, zz: J}}}}}}
+speeds:
+  vx: rate(x)
+  vy: rate(y)
+  vz: rate(z)
+  w1: "dot(omega(B), N.x)"
+  w2: "dot(omega(B), N.y)"
+  w3: "dot(omega(B), N.z)"
+shapes:
+  ground: {{plane: {{from: O}}, side: N.z}}
+  face: {{sphere: {{frame: B, center: C, radius: r}}}}
+contacts:
+  stands: {{between: [face, ground], friction: 0.3}}
+  resists: {{dry_friction: {{speed: "{first}", across: "{second}", static: c, kinetic: c, load: stands}}}}
+loads: [{{gravity: "9.81 m/s^2*(sin(slope)*N.x - cos(slope)*N.z)"}}]
+initial: {{z: r, vx: v*cos(al), vy: v*sin(al), w1: -v*sin(al)/r, w2: v*cos(al)/r}}
+"""
+WAYS = {
+    "axes": ("dot(omega(B), N.x)", "dot(omega(B), N.y)"),
+    "turned": ("dot(omega(B), 0.6*N.x + 0.8*N.y)", "dot(omega(B), 0.8*N.x - 0.6*N.y)"),
+}
+TILT = math.atan(0.4 / 30.0)  # to which the ball stays
+METHODS = [{}, {"strategy": "online"}, {"method": "moreau_jean", "step": 1e-3}]
+
+
+def rolling(slope=0.0, v=0.0, al=0.0, ways="axes"):
+    first, second = WAYS[ways]
+    return fsm_dyn.compile(loader.load(text=ROLLS.format(slope=slope, v=v, al=al, first=first, second=second)))
+
+
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize(("al", "ways"), [(0.0, "axes"), (0.7, "axes"), (2.5, "turned")])
+def test_a_ball_rolls_out_alike_in_every_direction(options, al, ways):
+    """About the place of contact (7/5) m r² ω' = -c m g, against the motion: v' = -(5/7) c g/r."""
+    slowing = 5.0 / 7.0 * 0.4e-3 * G / 0.03
+    run = fsm_dyn.simulate(rolling(v=1.0, al=al, ways=ways), 12.0, **options)
+    way = 0.5 / slowing
+    np.testing.assert_allclose(run.q[-1][:2], [way * math.cos(al), way * math.sin(al)], atol=1e-7)
+    assert run.transitions[-1].cause.startswith("resists sticks")
+    assert run.transitions[-1].time == pytest.approx(1.0 / slowing, abs=1e-3 if options.get("step") else 1e-8)
+    assert run.energy.relative_residual < 1e-9
+
+
+@pytest.mark.parametrize("options", METHODS)
+def test_a_ball_stays_up_to_the_tilt_of_its_resistance_and_rolls_beyond(options):
+    still = fsm_dyn.simulate(rolling(slope=0.999 * TILT), 1.0, **options)
+    assert np.abs(still.q[-1][:2]).max() < 1e-12
+    down = 5.0 / 7.0 * G * (math.sin(1.2 * TILT) - math.cos(1.2 * TILT) * 0.4 / 30.0)
+    rolls = fsm_dyn.simulate(rolling(slope=1.2 * TILT), 1.0, **options)
+    assert rolls.q[-1][0] == pytest.approx(0.5 * down, rel=1e-9 if not options.get("step") else 5e-3)
+
+
+@pytest.mark.parametrize("options", METHODS[:2])
+def test_a_path_across_a_slope_bends_as_its_equations_of_motion(options, tmp_path):
+    """v' = (5/7) g (sin b e - (c/r) cos b v/|v|), of a formulation by velocities alone."""
+    slope, v, al = 2.0 * TILT, 0.5, 2.0
+
+    def rates(_, state):
+        speed = state[2:]
+        pull = np.array([math.sin(slope), 0.0]) - math.cos(slope) * 0.4 / 30.0 * speed / np.hypot(*speed)
+        return [*speed, *(5.0 / 7.0 * G * pull)]
+
+    start = [0.0, 0.0, v * math.cos(al), v * math.sin(al)]
+    truth = solve_ivp(rates, (0.0, 3.0), start, method="DOP853", rtol=1e-11, atol=1e-12).y[:, -1]
+    graph = rolling(slope=slope, v=v, al=al, ways="turned")
+    run = fsm_dyn.simulate(graph, 3.0, **options)
+    np.testing.assert_allclose([*run.q[-1][:2], *run.u[-1][:2]], truth, atol=1e-7)
+    graph.save(tmp_path / "ball.json")
+    again = fsm_dyn.simulate(fsm_dyn.open_graph(tmp_path / "ball.json"), 3.0, **options)
+    np.testing.assert_array_equal(again.q[-1], run.q[-1])
+
+
+def test_a_second_speed_without_a_load_is_refused():
+    text = ROLLS.format(slope=0, v=0, al=0, first="vx", second="vy").replace(", load: stands", "")
+    with pytest.raises(ModelError, match="'resists' has 'across' without 'load'"):
+        loader.load(text=text)
 
 
 @pytest.mark.parametrize(
