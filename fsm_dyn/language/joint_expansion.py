@@ -498,6 +498,7 @@ class PlacedExpander(JointExpander[PlacedT]):
                 remedy="to close a loop give the points of both: `at: [P, Q]`; else name another frame",
             )
         frame, offset = self.motion()
+        self._check_ranges()
         made.frames[form.child] = frame
         (at,) = form.at
         origin = LocatedStr(f"{form.child}_origin", where_of(form.child))
@@ -510,6 +511,19 @@ class PlacedExpander(JointExpander[PlacedT]):
             displacement=self.displacement,
         )  # fmt: skip
         made.contacts |= self.contacts_of_play((at, origin))
+
+    def refuse(self, key: Literal["range", "backlash"], allowed: str) -> None:
+        """Refuse its range or its backlash if it has no coordinate to bound.
+
+        Raises
+        ------
+        ModelError
+        """
+        if getattr(self.form, key, None) is not None:
+            raise ModelError(
+                f"joint {str(self.name)!r} has a {key} but no coordinate that it bounds", self.form.key(key),
+                allowed=allowed, remedy="state ranges under `coordinates`, or write a joint stop",
+            )  # fmt: skip
 
     def own_axis(self, axes: tuple[AxisForm, ...], key: str = "axis") -> AxisForm:
         """Return the one axis of a joint in a tree, of the parent.
@@ -531,11 +545,28 @@ class PlacedExpander(JointExpander[PlacedT]):
             )
         return axes[0]
 
+    @property
+    def ranges(self) -> Mapping[str, tuple[Text | None, ...]]:
+        """Ranges stated for several coordinates, by their names without the joint's."""
+        stated = getattr(self.form, "range", None)
+        return stated if isinstance(stated, Mapping) else {}
+
+    def _check_ranges(self) -> None:
+        known = [name.removeprefix(f"{self.name}_") for name in self.coordinates]
+        for word in self.ranges:
+            if word not in known:
+                raise ModelError(
+                    f"joint {str(self.name)!r} has no coordinate {str(word)!r} with a range", where_of(word),
+                    found=word, allowed=", ".join(known) or "none: Euler parameters have no ranges",
+                    remedy=did_you_mean(word, known),
+                )  # fmt: skip
+
     def coordinate(self, suffix: str, unit: str, stated: tuple[Text | None, ...] | None = None) -> str:
         """Add a coordinate ``<joint><suffix>`` with its rate as a speed, and return its name."""
         name = LocatedStr(f"{self.name}{suffix}", self.where)
+        stated = stated or self.ranges.get(suffix.removeprefix("_"), ())
         self.made.coordinates[name] = Coordinate(
-            name=name, unit=unit if self.made.units else "", range=stated or (), where=self.where
+            name=name, unit=unit if self.made.units else "", range=stated, where=self.where
         )
         self.coordinates.append(name)
         self.speeds[LocatedStr(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
@@ -626,19 +657,6 @@ class RangedExpander(PlacedExpander[RangedT]):
     def contacts_of_play(self, points: tuple[str, ...]) -> dict[str, Contact]:
         """Return the contacts of its backlash."""
         return {} if self.form.backlash is None else backlash_contacts(self.name, self.form.backlash, self.name)
-
-    def refuse(self, key: Literal["range", "backlash"], allowed: str) -> None:
-        """Refuse its range or its backlash if it has no coordinate to bound.
-
-        Raises
-        ------
-        ModelError
-        """
-        if getattr(self.form, key) is not None:
-            raise ModelError(
-                f"joint {str(self.name)!r} has a {key} but no coordinate that it bounds", self.form.key(key),
-                allowed=allowed, remedy="state ranges under `coordinates`, or write a joint stop",
-            )  # fmt: skip
 
 
 class RubbingExpander(RangedExpander[RubbingT]):

@@ -12,10 +12,22 @@ from fsm_dyn.language.body_forms import AXES
 from fsm_dyn.language.contact_forms import FRICTION, Friction
 from fsm_dyn.language.contacts import RESTITUTION_LAW, Compliance
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import name
+from fsm_dyn.language.form import as_section, name
 from fsm_dyn.language.keyed import KeyedMapping, in_place_of, mapping
-from fsm_dyn.language.keys import FLAG, NAME, Schema, expression, expressions, key, leaf, part, reference
-from fsm_dyn.language.model import RANGE
+from fsm_dyn.language.keys import (
+    FLAG,
+    NAME,
+    VALUE,
+    Schema,
+    expression,
+    expressions,
+    key,
+    leaf,
+    list_of,
+    part,
+    reference,
+)
+from fsm_dyn.language.model import RANGE, read_range
 from fsm_dyn.language.yaml import LocatedList, LocatedStr, Scalar, Tree, describe
 
 EndsT = TypeVar("EndsT", bound="EndsForm")
@@ -82,6 +94,16 @@ def _one_or_two(item: Schema) -> Schema:
 
 AXIS: Final = leaf(_axis, _AXIS_SCHEMA, "unit vector of a frame", example="B.z")
 ONE_OR_TWO_AXES: Final = leaf(_one_or_two_axes, _one_or_two(_AXIS_SCHEMA), "unit vector, or one of each", example="B.z")
+def _ranges(tree: Tree) -> dict[LocatedStr, tuple[Text | None, Text | None]]:
+    """Return ranges by the coordinates of a joint, of which the joint's own name is left out."""
+    items = as_section(tree, "the ranges of a joint", "range: {turn: [-90 deg, 90 deg]}")
+    return {word: read_range(item) for word, item in items.items()}
+
+
+RANGES: Final = leaf(
+    _ranges, {"type": "object", "additionalProperties": list_of(VALUE, 2, 2)}, "`[lower, upper]` by coordinate",
+    holds="values", example={"turn": ["-90 deg", "90 deg"]},
+)  # fmt: skip
 POINTS: Final = leaf(_one_or_two_names, _one_or_two(NAME), "point, or `[P, Q]`", example="P")
 
 
@@ -156,6 +178,15 @@ class RangedForm(MovableForm):
 
 
 @mapping
+class SeveralForm(MovableForm):
+    """A joint with several coordinates, possibly with ranges."""
+
+    range: Mapping[str, tuple[Text | None, Text | None]] | None = key(
+        RANGES, "stated bounds of `slide`, `turn`, `x`, `y`, `z`, `1`, `2`, `3`", None
+    )
+
+
+@mapping
 class RubbingForm(RangedForm):
     """A joint with optional friction in proportion to its reaction."""
 
@@ -202,7 +233,7 @@ class HelicalForm(TurningForm):
 
 
 @mapping
-class CylindricalForm(MovableForm):
+class CylindricalForm(SeveralForm):
     """A guide along an axis and a hinge about it."""
 
     what: ClassVar[str] = "a cylindrical joint"
@@ -212,7 +243,7 @@ class CylindricalForm(MovableForm):
 
 
 @mapping
-class UniversalForm(MovableForm):
+class UniversalForm(SeveralForm):
     """Two hinges at right angles: the first axis is fixed in the parent, the second in the child."""
 
     what: ClassVar[str] = "a universal joint"
@@ -222,7 +253,7 @@ class UniversalForm(MovableForm):
 
 
 @mapping
-class BallForm(MovableForm):
+class BallForm(SeveralForm):
     """A ball in its socket; turned by Euler parameters, or by angles about body-fixed axes."""
 
     what: ClassVar[str] = "a ball joint"
@@ -240,7 +271,7 @@ class FreeForm(BallForm):
 
 
 @mapping
-class PlanarForm(MovableForm):
+class PlanarForm(SeveralForm):
     """A body sliding and turning on a plane across ``axis``."""
 
     what: ClassVar[str] = "a planar joint"
@@ -258,7 +289,7 @@ class WeldForm(PlacedForm):
 
 
 @mapping
-class PinSliderForm(MovableForm):
+class PinSliderForm(SeveralForm):
     """A pin of the child in a slot of the parent along ``axis``, turning about ``pin``."""
 
     what: ClassVar[str] = "a pin-slider joint"

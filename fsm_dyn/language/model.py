@@ -85,7 +85,7 @@ class Parameter:
 POLAR, PARAMETER = "phi", "s"  # arguments of the formula of a curve
 
 
-def _range(tree: Tree) -> tuple[Text | None, Text | None]:
+def read_range(tree: Tree) -> tuple[Text | None, Text | None]:
     """Return the bounds ``[lower, upper]`` of a coordinate; None for ``-inf`` and ``inf``."""
     if not isinstance(tree, LocatedList) or len(tree) != 2:
         raise ModelError(
@@ -96,7 +96,7 @@ def _range(tree: Tree) -> tuple[Text | None, Text | None]:
     return None if lower.text == "-inf" else lower, None if upper.text == "inf" else upper
 
 
-RANGE: Final = leaf(_range, list_of(VALUE, 2, 2), "`[lower, upper]`", example=["0 mm", "60 mm"], expressions=True)
+RANGE: Final = leaf(read_range, list_of(VALUE, 2, 2), "`[lower, upper]`", example=["0 mm", "60 mm"], expressions=True)
 
 
 @dataclass(frozen=True, kw_only=True)

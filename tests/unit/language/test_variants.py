@@ -147,3 +147,20 @@ def test_what_is_used_anywhere_is_not_warned_of(user):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnusedWarning)
         loader.load("m", text=text + user)
+
+
+def test_a_model_without_a_name_is_read_again_from_its_text(tmp_path):
+    """Graphs and runs keep the text of a model, not the file whose name it had."""
+    path = tmp_path / "nameless.yaml"
+    path.write_text(
+        "fsm_dyn: 1  # without a name\ncoordinates: {x: m}\npoints: {P: {from: O, at: x*N.x}}\n"
+        "bodies: {ball: {center: P, mass: 1 kg}}\ninitial: {x_dot: 1 m/s}\nvariants: {fast: {initial: {x_dot: 2 m/s}}}\n"
+    )
+    for name in (path, f"{path}:fast"):
+        graph = fsm_dyn.compile(name)
+        graph.save(tmp_path / "graph.json")
+        again = fsm_dyn.open_graph(tmp_path / "graph.json")
+        assert again.name == graph.name
+        run = fsm_dyn.simulate(graph, 1.0)
+        run.save(tmp_path / "run.npz")
+        assert fsm_dyn.open_run(tmp_path / "run.npz").q[-1][0] == run.q[-1][0]

@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.language import models
+from fsm_dyn.language import loader, models
 from fsm_dyn.language.scales import own_scales
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.runtime.abi import Status
@@ -144,3 +144,57 @@ def test_within_its_ranges_a_model_runs_to_the_same_bits_as_without(name, tmp_pa
 def test_ranges_make_no_edges():
     graph = fsm_dyn.compile(block("-1 m", "far"))
     assert graph.nx.number_of_edges() == 0
+
+
+JOINT = """
+fsm_dyn: 1
+name: bounded
+joints: {{j: {{{joint}}}}}
+bodies: {{b: {{frame: L, center: L_origin, mass: 1 kg, inertia: {{xx: 1 kg*m^2, yy: 1 kg*m^2, zz: 1 kg*m^2}}}}}}
+loads: [{{force: "{force}", at: L_origin}}, {{torque: "{torque}", on: b}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("joint", "force", "torque", "left", "way"),
+    [
+        ("cylindrical: {child: L, at: O, axis: N.x, range: {slide: [0 m, 0.5 m], turn: [-2, 2]}}", "x", "x/10",
+         "j_slide leaves its range at the upper bound 0.5 m", 0.5),
+        ("cylindrical: {child: L, at: O, axis: N.x, range: {turn: [-0.1 rad, inf]}}", "x", "-x",
+         "j_turn leaves its range at the lower bound -0.1 rad", 0.1),
+        ("universal: {child: L, at: O, axis: [N.x, L.y], range: {2: [-0.1, 0.2]}}", "0", "y", "j_2 leaves", 0.2),
+        ("planar: {child: L, at: O, axis: N.z, range: {y: [-1 m, 0.2 m]}}", "y", "0", "j_y leaves", 0.2),
+        ("pin_slider: {child: L, at: O, axis: N.x, pin: N.z, range: {turn: [-1, 0.3]}}", "0", "z", "j_turn", 0.3),
+        ("ball: {child: L, at: O, angles: xyz, range: {3: [-1, 0.2]}}", "0", "z", "j_3 leaves", 0.2),
+        ("free: {child: L, at: O, angles: xyz, range: {z: [-1 m, 0.2 m]}}", "z", "0", "j_z leaves", 0.2),
+    ],
+)  # fmt: skip
+def test_each_coordinate_of_a_joint_may_have_a_range(joint, force, torque, left, way):
+    """From rest under one newton on 1 kg, or one newton metre on 1 kg m², the bound is met after √(2 way)."""
+    pushes = {letter: f"N.{letter}" for letter in "xyz"}
+
+    def vector(text, unit):
+        if text == "0":
+            return f"0 {unit}*N.x"
+        sign, size = ("-" if text[0] == "-" else ""), (0.1 if "/10" in text else 1.0)
+        return f"{sign}{size} {unit}*{pushes[text.lstrip('-')[0]]}"
+
+    model = JOINT.format(joint=joint, force=vector(force, "N"), torque=vector(torque, "N*m"))
+    run = fsm_dyn.simulate(fsm_dyn.compile(loader.load(text=model)), 3.0)
+    assert run.outcome.name == "left its range"
+    assert left in run.outcome.sentence
+    assert run.t[-1] == pytest.approx(np.sqrt(2.0 * way), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("joint", "words"),
+    [
+        ("planar: {child: L, at: O, axis: N.z, range: {yy: [-1 m, 0.2 m]}}", "no coordinate 'yy' .*did you mean 'y'"),
+        ("ball: {child: L, at: O, range: {1: [-1, 0.2]}}", "Euler parameters have no ranges"),
+        ("cylindrical: {child: L, at: O, axis: N.x, range: [0 m, 1 m]}", "must be a mapping"),
+        ("weld: {child: L, at: O, range: {x: [0 m, 1 m]}}", "no key 'range'"),
+    ],
+)
+def test_a_range_of_no_coordinate_is_refused(joint, words):
+    with pytest.raises(ModelError, match=f"(?s){words}"):
+        loader.load(text=JOINT.format(joint=joint, force="1 N*N.x", torque="0 N*m*N.x"))
