@@ -206,7 +206,7 @@ def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) 
 
 
 def _static_bound(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> Node:
-    """Return the bound of friction at rest: of a load by the reactions of the mode, of a rigid contact a coefficient."""
+    """Return the bound of friction at rest: by the reactions where there is a load, else a coefficient."""
     bound, contact = system.friction_bound("static", index), system.contacts[index]
     if not contact.contact_law.loaded:
         return bound

@@ -31,7 +31,6 @@ from fsm_dyn.language.joint_expansion import JointExpansion
 from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import KeyedMapping, keys_of, renamed
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
-from fsm_dyn.language.requirement import RunPhase, formula_name
 from fsm_dyn.language.requirement import (
     Claim,
     ContactEvent,
@@ -39,8 +38,10 @@ from fsm_dyn.language.requirement import (
     PhaseCondition,
     PhaseEvent,
     Requirement,
+    RunPhase,
     StateCondition,
     conditions_of,
+    formula_name,
     formula_of,
 )
 from fsm_dyn.language.rewriting import made_names
@@ -447,17 +448,16 @@ class Renaming:
     def _measured(self, name: str) -> str:
         """Return the new name of a quantity, of a contact, or of a phase."""
         if name.startswith("pin."):
-            _, connection, part = name.split(".")
+            connection, part = name.split(".")[1:]
             return f"pin.{self.connection(connection)}.{part}"
         if name in self.phases and name not in self.names:
             return f"{self.prefix}_{name}"
         return self._contact(name)
 
     def connection(self, name: str) -> LocatedStr:
-        """Return the new name of a connection: that of a part, one of its own, or those of two segments."""
-        words = name.split("_")
-        pairs = [("_".join(words[:k]), "_".join(words[k:])) for k in range(1, len(words))]
-        parts = next((pair for pair in pairs if {*pair} <= self.names.keys()), None)
+        """Return the new name of a connection: of a part, of two segments, or a new one."""
+        pairs = ((own, name[len(own) + 1 :]) for own in self.names if name.startswith(f"{own}_"))
+        parts = next((pair for pair in pairs if pair[1] in self.names), None)
         if name in self.names or parts is None:
             return LocatedStr(f"{self.prefix}_{name}", where_of(name))
         return LocatedStr("_".join(self.names[part] for part in parts), where_of(name))
@@ -617,7 +617,7 @@ def _left_behind(claim: Claim, renaming: Renaming) -> Iterator[str]:
 
 
 def _phases_kept(form: MechanismForm, component: MechanismForm) -> Mapping[str, RunPhase]:
-    """Return the phases of a component, where no others divide the run, and none is a mode of its own."""
+    """Return the phases of a component, where no others divide the run, and none is a mode."""
     conditions = (c for phase in component.phases.values() for one in (*phase.when, *phase.until) for c in one)
     by_modes = any(isinstance(item, StateCondition) and not item.state for item in conditions)
     return {} if form.phases or by_modes else component.phases

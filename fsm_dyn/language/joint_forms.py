@@ -94,6 +94,8 @@ def _one_or_two(item: Schema) -> Schema:
 
 AXIS: Final = leaf(_axis, _AXIS_SCHEMA, "unit vector of a frame", example="B.z")
 ONE_OR_TWO_AXES: Final = leaf(_one_or_two_axes, _one_or_two(_AXIS_SCHEMA), "unit vector, or one of each", example="B.z")
+
+
 def _ranges(tree: Tree) -> dict[LocatedStr, tuple[Text | None, Text | None]]:
     """Return ranges by the coordinates of a joint, of which the joint's own name is left out."""
     items = as_section(tree, "the ranges of a joint", "range: {turn: [-90 deg, 90 deg]}")

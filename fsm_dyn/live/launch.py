@@ -319,13 +319,13 @@ def needed_substeps(settings: LiveSettings, stepper: LiveStepper) -> int:
     if settings.substeps is None:
         return needed
     if settings.substeps < needed:
-        text = f"substeps {settings.substeps} of a tick of {settings.period:g} s are too few for the held ports"
+        text = f"substeps {settings.substeps} of a tick of {settings.period:g} s are too few for the coupled ports"
         warn_of_start(stepper.graph.name, [f"{text}: they need {needed} at the start"])
     return settings.substeps
 
 
 def assessed_substeps(settings: LiveSettings, graph: ModeGraph, port: str) -> int:
-    """Return the steps of a tick of a live run with a port held, as :func:`needed_substeps` does."""
+    """Return the steps of a tick of a live run with a coupled port, as :func:`needed_substeps` does."""
     n_device = max(len(known.axes) for known in graph.automaton.mechanism.coupled_ports)
     steps = substeps_of(settings, graph)
     held = LiveStepper(

@@ -154,7 +154,8 @@ def test_a_model_without_a_name_is_read_again_from_its_text(tmp_path):
     path = tmp_path / "nameless.yaml"
     path.write_text(
         "fsm_dyn: 1  # without a name\ncoordinates: {x: m}\npoints: {P: {from: O, at: x*N.x}}\n"
-        "bodies: {ball: {center: P, mass: 1 kg}}\ninitial: {x_dot: 1 m/s}\nvariants: {fast: {initial: {x_dot: 2 m/s}}}\n"
+        "bodies: {ball: {center: P, mass: 1 kg}}\n"
+        "initial: {x_dot: 1 m/s}\nvariants: {fast: {initial: {x_dot: 2 m/s}}}\n"
     )
     for name in (path, f"{path}:fast"):
         graph = fsm_dyn.compile(name)
