@@ -640,7 +640,7 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
     }
 }
 
-static inline bool moves(struct fsm_jet const *jets, int64_t operand)
+static inline int moves(struct fsm_jet const *jets, int64_t operand)
 {
     return jets[operand].rate.low < jets[operand].rate.high;
 }
