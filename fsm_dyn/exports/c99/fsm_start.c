@@ -81,7 +81,7 @@ static bool satisfy(struct fsm_machine *m, const int8_t *given, bool speeds)
 /* Let the machine be in the mode with the contact states that are wanted; false where there is no room for it. */
 static bool enter_wanted(struct fsm_machine *m)
 {
-    m->state.counters->mode = fsm_find_mode(&m->tables, m->work.wanted);
+    m->state.counters->mode = fsm_find_mode(&m->tables, m->work.wanted, m->state.counters->mode);
     if (m->state.counters->mode < 0) {
         m->state.counters->mode = m->sizes.n_modes;
         return add_mode(m);
