@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -133,9 +132,10 @@ def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
 
 def _apart(names: Sequence[str], longest: int, taken: Set[str]) -> dict[str, str]:
     """Return labels of names that would read the same, none of them among those taken."""
-    prefix = os.path.commonprefix(names)
-    word = prefix.rfind(" ") + 1
-    for begin in (word, len(prefix) - _BEFORE) if len(prefix) - word <= 2 * _BEFORE else (len(prefix) - _BEFORE,):
+    first, last = min(names), max(names)  # in order: what begins both begins all
+    same = next((k for k, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    word = first[:same].rfind(" ") + 1
+    for begin in (word, same - _BEFORE) if same - word <= 2 * _BEFORE else (same - _BEFORE,):
         cut = {name: abridged(f"…{name[max(begin, 0) :]}", longest) for name in names}
         if len({*cut.values()}) == len(names) and taken.isdisjoint(cut.values()):
             return cut

@@ -415,8 +415,8 @@ def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, s
     """Yield the time and the visit of each snapshot, or of all superposed ones, no wider than a cell (inches)."""
     room = width - _SIDES
     if overlaid:
-        names = ", ".join(dict.fromkeys(view.visits))
-        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(names, room, _LEAST)
+        visits = ", ".join(dict.fromkeys(view.visits))
+        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(visits, room, _LEAST)
         return
     labels = style.fitted_apart(view.visits, room, _LEAST)
     for time, name in zip(view.times, view.visits, strict=True):
