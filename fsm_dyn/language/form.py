@@ -125,7 +125,9 @@ def bad_name(word: LocatedStr) -> ModelError:
 
 
 def _spelt(word: str) -> str:
-    """Return the remedy for letters of other alphabets, a forgotten blank and an assignment; empty for others."""
+    """Return the remedy for other alphabets, a forgotten blank, an assignment and a frame's axis; empty for others."""
+    if re.fullmatch(r"\w+\.[xyz]", word):
+        return f"write the axis alone, as in `{{{word[-1]}: q}}`, or the frame alone, `{word[:-2]}`"
     head, colon, tail = word.partition(":")
     if colon and is_name(head) and tail:
         return f"a blank follows the colon: `{head}: {tail}`"
