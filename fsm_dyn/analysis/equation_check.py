@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from fsm_dyn.analysis.verification import INERTIA, derived_terms
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.symbols import NodeAlgebra
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Mechanism

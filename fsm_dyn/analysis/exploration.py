@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +17,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters, group
 from fsm_dyn.automaton.storage import from_bytes, to_bytes
 from fsm_dyn.core.errors import InputError, ModelError, RunError
 from fsm_dyn.core.processes import in_processes
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.memory import clock_names

@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from fsm_dyn.analysis.study_variables import check_options, check_quantities, pi
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, did_you_mean
 from fsm_dyn.core.files import read_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.expression_tree import parse_unit
 from fsm_dyn.language.values import parameter_values, units

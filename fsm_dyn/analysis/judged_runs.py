@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final, TypeVar
@@ -19,6 +19,7 @@ from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.check_references import comparisons
 from fsm_dyn.language.contacts import FeatureContact

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.memory import speed_definitions, with_speeds

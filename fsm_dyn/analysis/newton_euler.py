@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import ForceLoad, GravityLoad, LawLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Initial, Mechanism

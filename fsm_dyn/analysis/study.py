@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +40,7 @@ from fsm_dyn.analysis.study_variables import (
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean, warn_of_energy
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import Deviation

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from fsm_dyn.analysis.study_variables import Label
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import BoolArray, IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean, optional_library
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram, mode_graph
 from fsm_dyn.draw.svg import element, escaped, html_table

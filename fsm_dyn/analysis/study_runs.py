@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import equations_version, run_version
 from fsm_dyn.core.errors import FsmDynError, InputError, RunError, optional_library
 from fsm_dyn.core.processes import in_processes
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.run.simulator import Simulator, simulator_of
 from fsm_dyn.runtime.library import SOURCES

@@ -8,7 +8,6 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from fsm_dyn.automaton.compilation import compile as compile_mechanism
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import ExpressionError, FsmDynError, InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.body_forms import SIGNS
 from fsm_dyn.language.evaluate import Deviation, ParameterValue, deviations, evaluate_expression

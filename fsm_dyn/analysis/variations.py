@@ -9,7 +9,6 @@ as at a transition with the identity as reset (docs/theory.md, "Sensitivities").
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +20,7 @@ from fsm_dyn.automaton.initial_state import InitialState, assembled_states, fixe
 from fsm_dyn.automaton.static_equilibrium import statics_nodes
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import free_directions
 from fsm_dyn.derive.elimination import Array, dependent_columns
 from fsm_dyn.derive.embedding import ActiveSet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph, successors_of
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.language.model import Mechanism

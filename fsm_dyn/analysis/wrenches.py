@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.run.pins import NEWTONIAN, Pin
 from fsm_dyn.run.trajectory import Trajectory
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from itertools import product
 from typing import Final, Literal, NamedTuple
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import bound_arrays
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.values import named_values
 from fsm_dyn.programs.intervals import Contractor, Interval
 from fsm_dyn.programs.program import Array, Program

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from dataclasses import asdict, field, fields, make_dataclass
 from typing import Any, Final, Literal, get_type_hints
 
 import numpy as np
@@ -40,6 +40,7 @@ from fsm_dyn.automaton.geometric_proofs import (
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import decode, encode
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import contradiction
 from fsm_dyn.programs.intervals import Contractor, Interval, enclose
 from fsm_dyn.programs.program import Array, Program

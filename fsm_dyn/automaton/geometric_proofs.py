@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.files import decode, encode, read_file, write_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.program import Array, Program
 
 # -- Exclusion of contact states: proofs as data -------------------------------------------------------------

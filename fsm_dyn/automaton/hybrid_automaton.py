@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues, assemble, curve_parameter_solver
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet, closed_place

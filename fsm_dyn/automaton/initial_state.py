@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues
 from fsm_dyn.derive.elimination import Array, norm, product
 from fsm_dyn.derive.embedding import ActiveSet

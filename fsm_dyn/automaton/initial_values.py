@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState, check_names, find_initial_state, fixed_codes
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.core.errors import InputError, Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import massless_speeds
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression

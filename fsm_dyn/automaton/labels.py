@@ -6,13 +6,13 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.graph_layout import elided

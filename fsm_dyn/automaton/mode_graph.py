@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import LARGEST_FILE, equations_version, from_bytes, save, to_bytes
 from fsm_dyn.core.errors import InputError, Location, did_you_mean
 from fsm_dyn.core.files import read_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import MOST, Arrow, Box, Diagram, left_out, mode_graph
 from fsm_dyn.draw.svg import element, escaped

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode, slip_angle
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.mode_programs import active_rows, mode_matrices
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem

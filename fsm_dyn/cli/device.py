@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +24,7 @@ from fsm_dyn.cli.options import Initial, Scale, Scales, Set, assignments, ratios
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
 
 if TYPE_CHECKING:

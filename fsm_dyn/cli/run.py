@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -33,6 +33,7 @@ from fsm_dyn.cli.options import (
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError, StartWarning, did_you_mean
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
 from fsm_dyn.run.run_options import declared
 

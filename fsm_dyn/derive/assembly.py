@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import DEPENDENT, Array, dependent_columns, least_squares, norm, product
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem

@@ -8,12 +8,13 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import solve_symmetric
 from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, ExpressionGraph, Node

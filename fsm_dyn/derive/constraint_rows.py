@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.contact_geometry import ContactKinematics, CurveParameter
 from fsm_dyn.derive.reduction import cost
 from fsm_dyn.derive.speeds import Speeds, sample

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeGuard
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.features import Curve, EdgeLine, Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.derive.kinematics import NEWTONIAN, Vector
 from fsm_dyn.derive.symbols import MechanismSymbols

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.constraint_rows import ConstraintRowBuilder, CurveParameterRate, follow
 from fsm_dyn.derive.contact_geometry import ContactGeometry
 from fsm_dyn.derive.elimination import solve_symmetric

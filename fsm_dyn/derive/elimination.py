@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.graph import ExpressionGraph, Node
 
 Form = Mapping[int, Node]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import RANK, Array, Factors, eliminate, independent_rows, solve_symmetric
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.language.scales import Units

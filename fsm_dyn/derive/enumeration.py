@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import RANK, Array
 from fsm_dyn.derive.embedding import ActiveSet, massless_speeds
 from fsm_dyn.derive.unconstrained_system import ContactInfo, RowInfo, UnconstrainedSystem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import sympy
 
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.compact_forms import compact_program, shortened
 from fsm_dyn.derive.derivation import derive, flow_of
 from fsm_dyn.derive.kane import Kane, Loads, partials, spin_partials

@@ -6,11 +6,11 @@ import html
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.equations import KaneEquations, VectorForm
 from fsm_dyn.derive.printing import escaped, latex, latex_name, mathml, width
 from fsm_dyn.language.model import Mechanism

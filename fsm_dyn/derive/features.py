@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NEWTONIAN, Triple, Vector
 from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra
 from fsm_dyn.language.curves import TURN, periodic_spline, touched_part

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Points, Triple, Vector, apply, cross, inner, is_null
 from fsm_dyn.derive.reduction import cost
 from fsm_dyn.derive.symbols import Inertia, MechanismSymbols, NodeAlgebra, inertias, require_independent

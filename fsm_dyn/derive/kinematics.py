@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.reduction import UNIT, Reducer, TooLargeError, cost, is_small, scaled
 from fsm_dyn.language.elements import Frame, RotatedFrame
 from fsm_dyn.language.expression_tree import Text

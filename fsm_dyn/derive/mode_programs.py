@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array, Factors, eliminate, solve_symmetric
 from fsm_dyn.derive.embedding import (
     ActiveSet,

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import msgspec
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.constraint_rows import follow
 from fsm_dyn.derive.contact_geometry import ContactGeometry, ContactKinematics
 from fsm_dyn.derive.derivation import flow_of

@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.mathml import MathMLPresentationPrinter
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NO_DISTANCE
 from fsm_dyn.programs.graph import OPERATIONS, Node
 from fsm_dyn.programs.program import Counts, Program

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN
 from fsm_dyn.derive.speeds import SEED, natural_motion
 from fsm_dyn.derive.symbols import MechanismSymbols

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.core.errors import Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.reduction import UNIT, Monomial, Polynomial, Reducer, TooLargeError, inverse, plus, scaled, times
 from fsm_dyn.derive.symbols import MechanismSymbols
 from fsm_dyn.derive.velocities import Motion, Rates

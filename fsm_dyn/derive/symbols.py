@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.core.errors import ExpressionError, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import AXES, ORIGIN, Frames, Matrix, Points, Space, Vector
 from fsm_dyn.derive.reduction import Reducer
 from fsm_dyn.derive.velocities import Motion, Rates

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.contact_geometry import CurveParameter
 from fsm_dyn.derive.elimination import QuadraticForm
 from fsm_dyn.language.contacts import Contact

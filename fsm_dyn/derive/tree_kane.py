@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from fsm_dyn.core.errors import NOWHERE, Location
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import QuadraticForm, leaves_first
 from fsm_dyn.derive.kane import Kane
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Points, Space, Triple, Turn, Vector, apply, cross, transpose

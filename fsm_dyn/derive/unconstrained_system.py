@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import QuadraticForm, back_substitute, leaves_first
 from fsm_dyn.language.laws import Law, law_of
 from fsm_dyn.language.scales import Units

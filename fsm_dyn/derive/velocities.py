@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import (
     NEWTONIAN,
     ORIGIN,

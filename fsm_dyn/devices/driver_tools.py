@@ -7,11 +7,11 @@ import importlib.util
 import math
 import pkgutil
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import fsm_dyn.devices
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.devices import emulators
 from fsm_dyn.live.driver_protocol import DeviceDynamics
 

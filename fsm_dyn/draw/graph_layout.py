@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.svg import element, escaped, picture, text, width_of
 

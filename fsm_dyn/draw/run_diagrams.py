@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
@@ -12,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import distinct_labels
 from fsm_dyn.draw.svg import SOFT, TEXT, PhaseFill, element, escaped, picture, text, width_of

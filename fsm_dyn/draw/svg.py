@@ -6,8 +6,9 @@ import colorsys
 import html
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from fsm_dyn.core.records import dataclass
 
 # -- Palette of all figures (Paul Tol), distinct for colour-blind readers ------------------------------------
 

@@ -16,7 +16,7 @@ import sysconfig
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -29,6 +29,7 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import is_free
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, spare_parts, start_reads, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.language.units import TABLE, dimension_text

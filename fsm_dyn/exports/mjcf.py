@@ -13,7 +13,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.core.errors import FsmDynError, InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import Contact, FeatureContact
 from fsm_dyn.language.elements import DamperLoad, EulerFrame, GravityLoad, LineLoad, RotatedFrame, SpringLoad
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 import fsm_dyn.runtime
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import FOLLOWS
 from fsm_dyn.exports.c_model import (
     KERNELS_HEADER,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.check_values import UnitCheck
 from fsm_dyn.language.dimensions import (
     Declaration,

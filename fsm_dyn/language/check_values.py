@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
 from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import Contact, GapContact
 from fsm_dyn.language.curves import curve_pieces, formula_at
 from fsm_dyn.language.dimensions import DimensionedValue, Scopes, expression_type, texts_of

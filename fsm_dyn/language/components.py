@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from fsm_dyn.core.errors import (
     did_you_mean,
     warn_caller,
 )
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import models
 from fsm_dyn.language.body_forms import SIGNS, OutlineForm
 from fsm_dyn.language.build import frame_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.body_forms import ImpulseForm
 from fsm_dyn.language.contacts import SurfaceProperties
 from fsm_dyn.language.elements import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final, Literal
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of
 from fsm_dyn.language.keys import NOT_NEGATIVE, Bounds, KnownUnits, expression, key, one_of, part

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from keyword import iskeyword
 from pathlib import Path
 from textwrap import fill, indent
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.body_forms import ConstraintForm, FrameForm, GeometryForm, LoadForm, ToleranceForm
 from fsm_dyn.language.contact_forms import ContactForm, InputForm, ScheduleForm, TransitionForm
 from fsm_dyn.language.expression_tree import is_name

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from fsm_dyn.core.errors import ExpressionError, Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import EulerFrame
 from fsm_dyn.language.expression_tree import (
     FUNCTIONS,

@@ -13,13 +13,13 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.core.files import read_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.units import LENGTH, TABLE
 
 MAX_BYTES: Final = 20 * 2**20
@@ -223,7 +223,7 @@ def _chain(points: Sequence[Point], bulges: Sequence[float], closed: bool) -> li
 
 
 def pieces_of_dxf(text: str, layer: str) -> tuple[str, list[Piece]]:
-    """Return the unit of a DXF file and the pieces of a layer; ValueError for what cannot be read."""
+    """Return the unit of a DXF file and the pieces of a layer; ValueError if a piece cannot be read."""
     if text.startswith("AutoCAD Binary DXF"):
         raise ValueError("a binary DXF: save it as ASCII")
     unit, entities = _entities(text)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from abc import ABC
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.keyed import KeyedMapping
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text, excerpt, fold, free_names
 from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.model import Mechanism

@@ -6,11 +6,11 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.units import (
     CONTINUING,
     DIMENSIONLESS,

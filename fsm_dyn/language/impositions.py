@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Final, Self, TypeVar
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contact_forms import FRICTION, Friction
 from fsm_dyn.language.contacts import FeatureContact, LawContact
 from fsm_dyn.language.dimensions import uses_units

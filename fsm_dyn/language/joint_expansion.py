@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.build_contacts import compliance_of, two_limits
 from fsm_dyn.language.contact_forms import Friction
 from fsm_dyn.language.contacts import BearingContact, Contact, GapContact

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.body_forms import AXES
 from fsm_dyn.language.contact_forms import FRICTION, Friction
 from fsm_dyn.language.contacts import RESTITUTION_LAW, Compliance

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar, Protocol, Self, TypeVar, dataclass_transform
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.form import as_section
 from fsm_dyn.language.keys import METADATA, VALUE, Key, Kind, Schema, with_short_form
 from fsm_dyn.language.yaml import LocatedStr, Tree, compose, plain_data

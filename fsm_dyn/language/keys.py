@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import MISSING, field, replace
 from functools import partial
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import form as leaves
 from fsm_dyn.language.expression_tree import Text, excerpt
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text

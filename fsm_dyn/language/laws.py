@@ -8,9 +8,10 @@ properties.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, Protocol, TypeAlias
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.runtime.abi import ContactState, Event, GuardQuantity
 
 # -- Declaration of a law ------------------------------------------------------------------------------------

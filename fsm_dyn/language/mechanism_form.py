@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, Self
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.body_forms import (
     COORDINATES,
     PARAMETERS,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
 from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text

@@ -1,11 +1,11 @@
-"""The section ``pins``: what is stated and asked of connections (docs/language.md, "pins")."""
+"""The section ``pins``: statements on connections and requests for their forces (docs/language.md, "pins")."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, name, one_of, pair_of_names
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, stating_something

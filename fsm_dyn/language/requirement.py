@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Final, NoReturn, TypeAlias
 
 from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location, ModelError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text, Token, tokenise
 from fsm_dyn.language.form import as_items, as_section, expression, free_text
 from fsm_dyn.language.form import name as reference

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expression_tree as nodes
 from fsm_dyn.language.check_expressions import scopes_and_dimensions
 from fsm_dyn.language.contacts import Contact

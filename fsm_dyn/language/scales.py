@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.check_expressions import check_expressions, scopes_and_dimensions
 from fsm_dyn.language.dimensions import QuantityAlgebra, Scope, declarations, expression_type, texts_of
 from fsm_dyn.language.elements import PositionConstraint

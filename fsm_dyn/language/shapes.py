@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar, Final, Literal, Self, TypeAlias
 
 from fsm_dyn.core.errors import NOWHERE, Location
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.keyed import KeyedMapping, exactly_one, only_with
 from fsm_dyn.language.keys import expression, key, reference, whole_number

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.files import read_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import RESERVED_NAMES
 
 MAX_BYTES: Final = 20 * 2**20

@@ -6,7 +6,6 @@ import json
 import numbers
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +13,7 @@ import yaml
 
 from fsm_dyn.core import files as schemata
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
+from fsm_dyn.core.records import dataclass
 
 # -- Composed model files: scalars, sequences and mappings with places, without meaning ----------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.build import axes_of
 from fsm_dyn.language.elements import CoupledPort
 from fsm_dyn.language.loader import with_settings

@@ -12,12 +12,12 @@ import math
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 
 WATCHDOG: Final = "watchdog"  # the device removes the force when no packet arrives
 SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet to the device

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import FsmDynError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.live.tick_process import new_stepper

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.build_contacts import carrier, unlisted_pairs
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.model import Mechanism

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton import compilation, storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError, warn_of_start
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import CoupledPort, PortAxis
 from fsm_dyn.language.impositions import hand_slots
 from fsm_dyn.language.loader import imposing, with_settings

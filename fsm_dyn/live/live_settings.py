@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import convert
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.impositions import MOST_AT_ONCE
 from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits
 from fsm_dyn.live.tick import MOST_SUBSTEPS, PASSIVITY_WORDS

@@ -13,13 +13,14 @@ depends on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.derive.unconstrained_system import of_one_corner

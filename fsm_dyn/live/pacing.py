@@ -8,12 +8,12 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.run.structures import Bundle
 from fsm_dyn.runtime.abi import PaceNumbers
 from fsm_dyn.runtime.layouts import Pace, Tick

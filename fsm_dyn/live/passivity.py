@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.live import sampled_loop as conditions
 from fsm_dyn.live.device_map import DeviceMap, port_of
 from fsm_dyn.live.driver_protocol import DeviceDynamics

@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -26,6 +26,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.automaton.storage import from_bytes
 from fsm_dyn.core.errors import InputError, Location
 from fsm_dyn.core.files import convert, decode, opened
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.live_settings import LiveSettings

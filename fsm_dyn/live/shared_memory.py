@@ -12,12 +12,12 @@ import math
 import mmap
 import os
 import tempfile
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.runtime.abi import BINS
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import CoupledPort
 from fsm_dyn.language.memory import check_tick, parameters_of_periods
 from fsm_dyn.language.values import check_values, parameter_values

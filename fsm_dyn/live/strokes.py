@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
+
+from fsm_dyn.core.records import dataclass
 
 FINGER_STIFFNESS: Final = 300.0  # N/m, of a fingertip pressing some newtons (Hajian and Howe 1997)
 FINGER_DAMPING: Final = 3.0  # N s/m

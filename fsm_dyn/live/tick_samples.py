@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import ADVANCED, FIXED, INCOMPLETE_COLUMN, TickColumns
 from fsm_dyn.programs.program import Layout

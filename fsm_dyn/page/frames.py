@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton, edges
 from fsm_dyn.automaton.mode_graph import ModeGraph, Outgoing, Successors, group_of, successors_of
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import shared_name
 from fsm_dyn.draw.svg import mode_colours

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -18,6 +18,7 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import TableSchedule
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression

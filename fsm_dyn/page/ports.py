@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import FsmDynError, InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import CoupledPort, PortAxis, SimpleFrame
 from fsm_dyn.language.evaluate import evaluate_expression

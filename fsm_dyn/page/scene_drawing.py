@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import DerivedMode
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import STEEL, STEEL_FILL, body_colours

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -28,6 +27,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import NOWHERE, FsmDynError, InputError, Location, ModelError, RunError
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import models
 from fsm_dyn.language.loader import heading
 from fsm_dyn.live.session import RunReport

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.run.contact_forces import LEAST, LONGER, SHORTEST, WIDTH, Forces, InputPushes, Kinematics
 from fsm_dyn.run.record import scene_of

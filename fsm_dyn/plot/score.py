@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import symbol_lines
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK, SOFT, TEXT, PhaseFill
 from fsm_dyn.plot import style

@@ -17,7 +17,6 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, overload
@@ -28,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.graph import gc_paused
 from fsm_dyn.programs.llvm import CALLED, module_text
 from fsm_dyn.programs.program import Array, Program

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.graph import TRUTH_VALUED, half_integer
 from fsm_dyn.programs.program import CALLS, Program
 from fsm_dyn.runtime.library import OF_ONE, OF_TWO

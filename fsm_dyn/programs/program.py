@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.files import convert, stored_type
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, SYMBOL, ExpressionGraph, Node
 from fsm_dyn.programs.traversal import rebuild
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.contacts import Contact, FeatureContact
 from fsm_dyn.language.laws import FREE, HELD, SLIDING, SLIDING_UNDER, VERBS

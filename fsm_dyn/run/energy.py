@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import html_table
 from fsm_dyn.draw.svg import table as text_table
 from fsm_dyn.language.evaluate import evaluate_expression

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import ModeName
 from fsm_dyn.derive.guards import Guard, ListedGuards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
@@ -238,7 +239,7 @@ class Executable:
         self._asked: list[Place] = []  # where the charts beside the first ones were asked for
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
-        self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances or Tolerances())
+        self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances)
         seldom = [program for program in (automaton.sample, *automaton.resets) if program is not None]
         programs = [*seldom, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
         terms = None

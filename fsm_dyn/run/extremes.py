@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.records import dataclass
 
 # -- The motion between two recorded rows --------------------------------------------------------------------
 #

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.core.errors import ExpressionError, InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.dimensions import texts_of, words_of
 from fsm_dyn.language.elements import ExpressionSchedule, Schedule, TableSchedule

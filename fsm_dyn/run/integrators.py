@@ -10,13 +10,13 @@ the next step.  Error estimate and mid-point are further weights over ``k_0 .. k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.run.structures import Bundle
 from fsm_dyn.runtime.layouts import MethodArrays
 

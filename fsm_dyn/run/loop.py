@@ -6,7 +6,6 @@ import ctypes
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import structures as st
 from fsm_dyn.run.executable import Executable, FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals, assemble_inputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final, Protocol, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import structures as st
 from fsm_dyn.run.executable import FirstRow, KnownCharts, SavedState, check
 from fsm_dyn.run.input_signals import InputSignals

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import outcomes
 from fsm_dyn.run import structures as st
 from fsm_dyn.run.executable import FirstRow, SavedState, check

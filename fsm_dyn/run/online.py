@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.guards import Guard, ListedGuards, guard_catalogue, guards_of_state, list_guards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode

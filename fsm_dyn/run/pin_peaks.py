@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
 from fsm_dyn.run.scene import NEWTONIAN
 

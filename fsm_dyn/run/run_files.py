@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
@@ -14,6 +13,7 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray, InputFunction
 from fsm_dyn.core.errors import InputError, Location, optional_library
 from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.requirement import WEAR
 from fsm_dyn.run.energy import PinWear
 from fsm_dyn.run.extremes import locate

@@ -1,7 +1,5 @@
 """Options of a run, each declared once: for Python, the command line, studies, exports and saved runs."""
 
-# ruff: noqa: RUF009 - _option makes a field of the dataclass
-
 from __future__ import annotations
 
 import dataclasses
@@ -9,11 +7,12 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 
 if TYPE_CHECKING:
     from fsm_dyn.core.arrays import FloatArray

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
@@ -18,6 +17,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.core.arrays import FloatArray, IntArray
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.elements import Schedule
 from fsm_dyn.language.evaluate import ParameterValue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.run_diagrams import Strip, Timeline
 from fsm_dyn.run.record import RunModel, RunRecord

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +13,7 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import BoolArray, FloatArray, InputFunction, IntArray
 from fsm_dyn.core.errors import UnknownColumnError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, ContactInfo
 from fsm_dyn.language.laws import HELD, SLIDING_UNDER
 from fsm_dyn.programs.graph import ExpressionGraph, Node

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import Evaluates
 from fsm_dyn.language import expressions
 from fsm_dyn.language.curves import formula_at, periodic_spline

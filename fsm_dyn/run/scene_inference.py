@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expressions
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.elements import DamperLoad, EulerFrame, ForceLoad, LawLoad, LineLoad, SpringLoad

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, warn_of_energy, warn_of_start
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.loader import load as load_mechanism
 from fsm_dyn.language.memory import check_steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard, GuardCatalogue, ListedGuards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.language.contacts import FeatureContact

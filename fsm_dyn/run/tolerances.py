@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.dimensions import Scope
@@ -251,9 +252,7 @@ class Numerics:
 
 
 def numerics_of(
-    automaton: Automaton,
-    values: Mapping[str, ParameterValue],
-    given: Tolerances = Tolerances(),
+    automaton: Automaton, values: Mapping[str, ParameterValue], given: Tolerances | None = None
 ) -> Numerics:
     """Return the numerics of an automaton's runs with these parameters.
 
@@ -262,8 +261,8 @@ def numerics_of(
     automaton : Automaton
     values : mapping
         All parameters, SI.
-    given : Tolerances
-        Given for this run; the rest is in the model's file, or follows from the mechanism's own units.
+    given : Tolerances, optional
+        Of this run; the rest is in the model's file, or follows from the mechanism's own units.
 
     Raises
     ------
@@ -271,6 +270,7 @@ def numerics_of(
         A tolerance of the file is not a positive number with these parameters.
     """
     mechanism, layout = automaton.mechanism, automaton.terms.layout
+    given = given or Tolerances()
     asked = given.or_else(Tolerances.of(mechanism.numerics, values)) if mechanism.numerics else given
     tolerances = _scaled(asked, automaton.numbers.scales(values))
     units = units_of(mechanism, tolerances.scales, layout.q, layout.u, [(row.name, row.role) for row in automaton.rows])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, overload
 
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.run_diagrams import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.draw.svg import PhaseFill, html_table, phase_fills, table
 from fsm_dyn.language.contacts import FeatureContact

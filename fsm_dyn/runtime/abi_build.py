@@ -10,10 +10,12 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Final
+
+from fsm_dyn.core.records import dataclass
 
 FOLDER: Final = Path(__file__).parent
 TARGET: Final = FOLDER / "abi.py"

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -27,6 +27,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.devices.driver_tools import OptionReader
 from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE
 

@@ -10,10 +10,11 @@ import shutil
 import time
 import tty
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.devices import hapkit as hf
 from fsm_dyn.devices.emulators.emulated_device import (
     LOOKS,
