@@ -32,6 +32,7 @@ from fsm_dyn.run import structures as st
 from fsm_dyn.run.input_signals import InputSignals, schedule_parameters
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.online import online_enclosure, online_programs
+from fsm_dyn.run.phase_rules import PhaseRules
 from fsm_dyn.run.structures import guard_enclosures
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.words import Words
@@ -308,6 +309,10 @@ class Data:
         """Return the initialiser of an integer."""
         return str(value)
 
+    def function(self, kernel: str | None) -> str:
+        """Return the initialiser of the address of a kernel; None: NULL."""
+        return kernel or "NULL"
+
     def absent(self, length: int) -> str:
         """Return the initialiser of a view; its array is made later."""
         return f"{{NULL, {length}}}"
@@ -466,7 +471,7 @@ def start_values(run: ExportedRun) -> tuple[Program, NDArray[np.int8]]:
 STACK_OF_RUNTIME: Final = 8192
 
 # as in c99/fsm_machine.h and fsm_machine.c
-_HEAD, _ROWS, _TRANSITIONS, _PASSAGES = 4096, 64, 16, 8
+_HEAD, _ROWS, _TRANSITIONS, _PASSAGES, _PHASE_COUNTS = 4096, 64, 16, 8, 3
 
 
 def header(run: ExportedRun) -> str:
@@ -546,6 +551,10 @@ def source(run: ExportedRun) -> str:
         data.definitions.append(
             f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
         )
+    if run.phases is not None:
+        model["phases"] = f"&{prefix}_phases"
+        phases = initialiser(phase_fields(run.phases, data, kernel))
+        data.definitions.append(f"static const struct fsm_phases {prefix}_phases = {phases};\n")
     if run.pins is not None:
         model["pins"], model["n_pins"] = kernel("pins", run.pins), str(len(run.forces.units))
     model["reads_time"] = str(int(reads_time(run)))
@@ -573,6 +582,16 @@ def report_room(run: ExportedRun) -> int:
     if run.pins is None:
         return run.automaton.report.size
     return run.automaton.report.size + run.pins.layout.n_x + run.pins.size + st.full_length(run.tables)
+
+
+def phase_fields(phases: PhaseRules, data: Any, kernel: Any) -> dict[str, Any]:
+    """Define the arrays of phases; return the initialisers of ``struct fsm_phases``."""
+    return {
+        "count": data.integer(len(phases.names)), "n_compared": data.integer(len(phases.strict)),
+        "margins": data.function(phases.program and kernel("phase_margins", phases.program)),
+        "reads_forces": data.integer(int(phases.reads_forces)),
+        **{name: data.array(f"phase_{name}", values) for name, values in phases.arrays.items()},
+    }  # fmt: skip
 
 
 def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
@@ -732,6 +751,11 @@ def memory_words(run: ExportedRun) -> int:
     words += real(floats) + integers_of_proof + -(-marks // 8)
     words += integers + ArenaTop.COUNT + 1 + -(-contacts // 8) + Notes.COUNT + contacts
     words += _ROWS + 3 + s["n_transitions"] * TransitionColumn.WIDTH + -(-n // 8)
+    if run.phases is not None:
+        codes, compared = -(-2 * len(run.phases.names) // 8), len(run.phases.strict)
+        row, guards = 1 + 3 * n + context - s["n_p"], n + s["n_u"] + 1 + 2 * most + rows
+        words += sum(map(real, (row, n + s["n_u"] + rows, before + context, guards, compared)))
+        words += _PHASE_COUNTS + 2 * codes + 2 * -(-compared // 8)
     spare = spare_words(run.tables, run.spare, real) if run.spare else 0
     return int(_HEAD // 8 + words + spare)
 

@@ -42,6 +42,7 @@ from fsm_dyn.language.scales import Scales
 from fsm_dyn.run.input_signals import InputValue
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.phase_rules import phase_rules
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
@@ -245,7 +246,10 @@ _TEMPLATES: Final = {
 _READABLE: Final = 0o100644  # mode of the files in a unit, so that other users can read the unpacked ones
 _MOST_STEPS: Final = 100_000  # of the run in search of modes to export
 _USUAL: Final = RunOptions()
-_COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c", "fsm_start.c")
+_COPIED: Final = (
+    "fsm_machine.h", "fsm_machine.c", "fsm_phases.h", "fsm_phases.c", "fsm_spare_modes.h", "fsm_spare_modes.c",
+    "fsm_start.c",
+)  # fmt: skip
 
 
 def export(
@@ -455,6 +459,7 @@ def prepared(
         executable.numerics,
         real=real,
         forces=force_outputs(executable.automaton, outputs),
+        phases=phase_rules(executable.automaton),
         outputs=outputs,
     )
 

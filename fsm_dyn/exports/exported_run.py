@@ -21,6 +21,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.pin_programs import PinPrograms
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.phase_rules import PhaseRules
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.tolerances import Numerics
@@ -204,6 +205,7 @@ class ExportedRun:
         Type of the numbers in C.
     forces : ForceOutputs
         Outputs after those of the model.
+    phases : PhaseRules, optional
     outputs : "listed", "all" or "reals"
         See :data:`fsm_dyn.exports.exported_run.OUTPUTS`.
     icon : bytes
@@ -223,6 +225,7 @@ class ExportedRun:
     spare: int = 0
     real: Real = "double"
     forces: ForceOutputs = field(default_factory=ForceOutputs)
+    phases: PhaseRules | None = None
     outputs: Outputs = "listed"
     icon: bytes = b""
 
@@ -252,4 +255,5 @@ class ExportedRun:
             "input": list(layout.w),
             "parameter": list(layout.p),
             "output": [*self.automaton.mechanism.outputs, *self.forces.units],
+            **({} if self.phases is None else {"phase": self.phases.names}),
         }

@@ -223,6 +223,8 @@ def _groups(run: ExportedRun, variables: Collection[str]) -> Iterator[tuple[str,
 BASE_UNITS: Final = ("m", "kg", "s", "A", "K", "mol", "cd")
 #: Units in which people read angles and their rates.
 _DISPLAYED: Final = {"rad": "deg", "rad/s": "deg/s", "rad/s^2": "deg/s^2"}
+#: Item 0 of the types of the mode and the phase, with its meaning.
+ITEM_0: Final = {"mode": ("other", "a mode that was not exported"), "phase": ("none", "no phase applies")}
 _EVENTS: Final = {
     Event.CLOSES: "closes", Event.OPENS: "opens", Event.SLIDES: "slides", Event.STICKS: "sticks", Event.LEAVES: "leaves"
 }  # fmt: skip
@@ -235,7 +237,7 @@ class Variable:
     Attributes
     ----------
     role : str
-        ``time``, ``parameter``, ``input``, ``output``, ``state``, ``mode``, ``contact``, ``derivative`` or
+        ``time``, ``parameter``, ``input``, ``output``, ``state``, ``mode``, ``contact``, ``phase``, ``derivative`` or
         ``indicator``.
     name : str
         In the syntax of structured names.
@@ -339,11 +341,7 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
         yield made("output", name, "output", "output", "continuous", "calculated")
     yield from _state_variables(run, made)
     reals = run.outputs == "reals"
-    numbers = "; ".join(f"{k} {name}" for k, name in enumerate(["other", *names["mode"]]))
-    text = f"mode of the automaton: {numbers}" if reals else "mode of the automaton"
-    yield Variable(
-        "mode", "mode", text, 0, "output", "discrete", "calculated", kind="real" if reals else "enumeration"
-    )  # fmt: skip
+    yield _enumerated(run, "mode", "mode of the automaton")
     for contact in run.automaton.contacts:
         codes = ", ".join(f"{code} {state}" for code, state in enumerate(contact.states) if state)
         name = f"contact.{_quoted(contact.name)}"
@@ -351,6 +349,8 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
             "contact", name, f"state of the contact: {codes}", 0, "output", "discrete", "calculated",
             kind="real" if reals else "integer",
         )  # fmt: skip
+    if run.phases is not None:
+        yield _enumerated(run, "phase", "phase of the run, without a least duration")
     for name in names["state"]:
         unit = _per_second(known[name]) if name in known else ""
         text = f"derivative of {name}"
@@ -361,6 +361,14 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     for name in event_indicators(run)[1]:
         text = "event indicator: it crosses zero where this happens"
         yield Variable("indicator", name, text, 0, "local", "continuous", "calculated")
+
+
+def _enumerated(run: ExportedRun, role: str, text: str) -> Variable:
+    """Return the variable of the mode or the phase; of reals with the meanings of its numbers in its description."""
+    if run.outputs != "reals":
+        return Variable(role, role, text, 0, "output", "discrete", "calculated", kind="enumeration")
+    numbers = "; ".join(f"{k} {name}" for k, name in enumerate([ITEM_0[role][0], *run.names[role]]))
+    return Variable(role, role, f"{text}: {numbers}", 0, "output", "discrete", "calculated")
 
 
 def _state_variables(run: ExportedRun, made: Callable[..., Variable]) -> Iterator[Variable]:
@@ -500,11 +508,13 @@ def add_units(root: Element, variables: Sequence[Variable]) -> None:
             SubElement(unit, "DisplayUnit", name=_DISPLAYED[name], factor=repr(math.degrees(1.0)))
 
 
-def add_mode_items(enumeration: Element, run: ExportedRun) -> None:
-    """Write the modes of the automaton as the items of an enumeration."""
-    SubElement(enumeration, "Item", name="other", value="0", description="a mode that was not exported")
-    for number, name in enumerate(run.names["mode"], start=1):
-        SubElement(enumeration, "Item", name=name, value=str(number))
+def enumerations(run: ExportedRun) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Yield the types of the mode and the phase: their names, and the attributes of their items."""
+    for role in (role for role in ITEM_0 if role in run.names):
+        first, meaning = ITEM_0[role]
+        items = [{"name": name, "value": str(k)} for k, name in enumerate([first, *run.names[role]])]
+        items[0]["description"] = meaning
+        yield f"{run.prefix}_{role}", items
 
 
 def add_categories(root: Element) -> None:
@@ -563,15 +573,18 @@ def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: 
         for name in compiled:
             SubElement(files, "File", name=name)
     add_units(root, variables)
-    mode = SubElement(SubElement(root, "TypeDefinitions"), "SimpleType", name=f"{run.prefix}_mode")
-    add_mode_items(SubElement(mode, "Enumeration"), run)
+    types = SubElement(root, "TypeDefinitions")
+    for name, items in enumerations(run):
+        enumeration = SubElement(SubElement(types, "SimpleType", name=name), "Enumeration")
+        for item in items:
+            SubElement(enumeration, "Item", item)
     add_categories(root)
     add_experiment(root, run)
     listed = SubElement(root, "ModelVariables")
     for variable in variables:
         _add_variable(listed, variable, run.prefix)
     structure = SubElement(root, "ModelStructure")
-    unknown = ("output", "mode", "contact", "state", "derivative")
+    unknown = ("output", "mode", "contact", "phase", "state", "derivative")
     for kind, chosen in (
         ("Outputs", [v for v in variables if v.causality == "output"]),
         ("Derivatives", [v for v in variables if v.role == "derivative"]),
@@ -588,7 +601,7 @@ def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
     """Write one variable, with the attributes of its type."""
     own: dict[str, str] = {}
     if variable.kind == "enumeration":
-        own["declaredType"] = f"{prefix}_mode"
+        own["declaredType"] = f"{prefix}_{variable.role}"
     own |= number_attributes(variable)
     if variable.state is not None:
         own["derivative"] = str(variable.state + 1)  # its number in the list, from 1
@@ -632,14 +645,18 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
         canReturnEarlyAfterIntermediateUpdate="true",
     )  # fmt: skip
     add_units(root, variables)
-    add_mode_items(SubElement(SubElement(root, "TypeDefinitions"), "EnumerationType", name=f"{run.prefix}_mode"), run)
+    types = SubElement(root, "TypeDefinitions")
+    for name, items in enumerations(run):
+        enumeration = SubElement(types, "EnumerationType", name=name)
+        for item in items:
+            SubElement(enumeration, "Item", item)
     add_categories(root)
     add_experiment(root, run)
     listed = SubElement(root, "ModelVariables")
     for variable in variables:
         SubElement(listed, _KINDS_3[variable.kind], _attributes(variable, run.prefix))
     structure = SubElement(root, "ModelStructure")
-    unknown = ("output", "mode", "contact", "state", "derivative")
+    unknown = ("output", "mode", "contact", "phase", "state", "derivative")
     for kind, chosen in (
         ("Output", [v for v in variables if v.causality == "output"]),
         ("ContinuousStateDerivative", [v for v in variables if v.role == "derivative"]),
@@ -654,14 +671,14 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
 def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
     """Return the attributes of the element of a variable."""
     found = variable.attributes | number_attributes(variable)
-    if variable.role in ("output", "state", "mode", "contact", "derivative"):
+    if variable.role in ("output", "state", "mode", "contact", "phase", "derivative"):
         found["intermediateUpdate"] = "true"
     if variable.state is not None:
         found["derivative"] = str(variable.state)
     if variable.role == "state":
         found["reinit"] = "true"
     if variable.kind == "enumeration":
-        found["declaredType"] = f"{prefix}_mode"
+        found["declaredType"] = f"{prefix}_{variable.role}"
     return found
 
 
@@ -800,8 +817,13 @@ def _documentation(run: ExportedRun, variables: Sequence[Variable]) -> bytes:
         SubElement(body, "p").text = " ".join(words.split())
     shown = [variable for variable in variables if variable.role not in ("derivative", "indicator")]
     rows = [(v.name, v.causality, v.unit, "" if v.start is None else f"{v.start:g}", v.description) for v in shown]
-    modes = [(str(number), name) for number, name in enumerate(["other", *run.names["mode"]])]
-    for headings, lines in ((("variable", "causality", "unit", "start", "meaning"), rows), (("code", "mode"), modes)):
+    tables: list[tuple[Sequence[str], Sequence[Sequence[str]]]] = [
+        (("variable", "causality", "unit", "start", "meaning"), rows)
+    ]
+    for name, items in enumerations(run):
+        role = name.removeprefix(f"{run.prefix}_")
+        tables.append((("code", role), [(item["value"], item["name"]) for item in items]))
+    for headings, lines in tables:
         table = SubElement(body, "table")
         for tag, cells in (("th", headings), *(("td", line) for line in lines)):
             row = SubElement(table, "tr")

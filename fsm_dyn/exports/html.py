@@ -21,6 +21,7 @@ from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.broadcast import plain
 from fsm_dyn.page.frames import FrameEncoder, guard_texts
+from fsm_dyn.page.live_phases import phases_payload
 from fsm_dyn.page.live_view import coupled_for_page
 from fsm_dyn.page.playback import plain_json
 from fsm_dyn.page.ports import PortHandle, PortHandles, with_default_ports
@@ -117,6 +118,7 @@ def _payload(
         "forces": [],  # they take partial velocities, which are not in the page
         "pushes": [],  # they take the texts of loads
         "guards": [guard_texts(run.automaton, guards[codes], encoder.words) for codes in states],
+        "phases": phases_payload(mechanism),
         "port": ports[0]["name"] if ports else "",
         "speed": 1.0,
         "schedule": not own_ports if any(mechanism.inputs.values()) else None,

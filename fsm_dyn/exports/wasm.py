@@ -30,6 +30,7 @@ from fsm_dyn.exports.c_model import (
     memory_words,
     method_fields,
     parameter_limits,
+    phase_fields,
     reads_time,
     schedule_fields,
     spare_parts,
@@ -102,6 +103,10 @@ class Image:
     def view_at(self, address: int, *lengths: int) -> Field:
         """Return a view of the array at an address."""
         return Field(8, struct.pack(f"<I4x{len(lengths)}q", address, *lengths))
+
+    def function(self, kernel: int | None) -> Field:
+        """Return the address of a kernel; None: NULL."""
+        return pointer(kernel or 0)
 
     def absent(self, length: int) -> Field:
         """Return a view; its array is made later."""
@@ -197,6 +202,9 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
     resets = [0 if program is None else kernel("reset", program) for program in run.automaton.resets]
     report = kernel("report", run.automaton.report)
     pins = 0 if run.pins is None else kernel("pins", run.pins)
+    phases = 0
+    if run.phases is not None:
+        phases = image.put(laid_out(phase_fields(run.phases, image, kernel).values()))
     outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
     schedule, method = schedule_fields(run.inputs, image, kernel), method_fields(run.options.method, image)
     integer = image.integer
@@ -224,6 +232,8 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 pointer(pins),
                 integer(len(run.forces.units)),
                 *(3 * [pointer(0)]),
+                pointer(phases),
+                pointer(0),
             ]
         )
     )
@@ -321,7 +331,7 @@ _STACK: Final = 0x100000  # bytes, below the data of the runtime
 
 _EXPORTED: Final = (
     *(f"fsm_machine_{name}" for name in ("bytes", "create", "restart", "advance", "time", "state", "context", "mode",
-      "mode_count", "mode_contact", "missing")),
+      "phase", "mode_count", "mode_contact", "missing")),
     *(name for name in CALLED if name.startswith("fsm_")),
 )  # fmt: skip
 _FLAGS: Final = (

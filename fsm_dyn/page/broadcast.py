@@ -71,6 +71,8 @@ class LiveBroadcast:
         if self.view is not None:
             listener(self.view.payload())
             listener(self._timing(self.view))
+            if self.view.phases is not None:
+                listener({**self.view.phases.now(), "number": self.view.number})
         if self.error is not None:
             listener(self.error)
         if self._ended and self.view is not None:
@@ -234,6 +236,9 @@ class LiveBroadcast:
         changed, foreseen = view.foreseen()
         if changed:
             self._send({"kind": "foreseen", "number": view.number, "next": foreseen})
+        begins = view.phases and view.phases.news()
+        if begins:
+            self._send({**begins, "number": view.number})
         if frame is not None:
             self._send(frame)
         if report:
@@ -281,7 +286,8 @@ class LiveBroadcast:
         report = view.session.report()
         payload: dict[str, Any] = plain(
             {"kind": "timing", "number": view.number, "period": view.options.period, **report,
-             "totals": view.event_log.totals(), "speed": view.speed}
+             "totals": view.event_log.totals(), "speed": view.speed,
+             "phase_graph": view.phases and view.phases.graph()}
         )  # fmt: skip
         return payload
 

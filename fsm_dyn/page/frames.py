@@ -23,7 +23,7 @@ from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.ports import PortHandles
-from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator, find_grounds, find_solids
+from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator, find_faces, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.contact_forces import Forces, InputPushes
 from fsm_dyn.run.pin_peaks import words_of
@@ -455,6 +455,7 @@ class FrameEncoder:
         self.grounds = find_grounds(self.evaluator, self.picture, self.forces.locations, x, c)
         self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
         self.quantities = Quantities(graph, self.evaluator)
+        self.faces = find_faces(self.evaluator, self.picture, x, c)
         self.solids = () if self.picture.planar else find_solids(graph, self.evaluator, x, c)
         points = self.evaluator.points(x, c)[0]
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
@@ -473,6 +474,7 @@ class FrameEncoder:
             "picture": {
                 **self.picture.payload(),
                 "grounds": [ground.payload() for ground in self.grounds],
+                "faces": self.faces,
                 "solids": [{**solid.payload(), **self.picture.colours(solid.frame)} for solid in self.solids],
                 "size": self._size,
             },

@@ -34,6 +34,7 @@ from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder, RowSamples, live_forces, live_loads
+from fsm_dyn.page.live_phases import LivePhases, phases_payload
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
 from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
 from fsm_dyn.run.loop_state import read_transitions
@@ -461,6 +462,7 @@ class LiveView:
         self._before: Floats | None = None
         self._modes = len(self.evaluator.automaton.modes)
         self._loads: tuple[RowSamples, list[str]] | None = None  # once asked for
+        self.phases = LivePhases(self.evaluator) if self.graph.automaton.mechanism.phases else None
 
     def payload(self) -> dict[str, Any]:
         """Return the payload of the run that does not change from frame to frame."""
@@ -476,6 +478,7 @@ class LiveView:
             "period": self.options.period,
             "look_ahead": self.options.look_ahead,
             "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
+            "phases": phases_payload(mechanism),
             "offers_visits": self.device is None,
             "offers_loads": "on request",
             "edits": self.options.edits,
@@ -506,6 +509,7 @@ class LiveView:
             cast(PortHandles, encoder.port_handles),
         )
         self.graph, self._charted, self._loads = encoder.graph, -math.inf, None
+        self.phases = None if self.phases is None else LivePhases(self.evaluator)
         self.modes_added()
 
     def modes_added(self) -> bool:
@@ -524,6 +528,8 @@ class LiveView:
             return None
         self.event_log.add_dwell_times(rows)
         before = self._last
+        if self.phases is not None:
+            self.phases.follow(rows, before, self._states)
         self._last = rows[-1]
         self._epoch = min(self._epoch, time.time() - float(rows[-1][_WALL]))
         self._before = rows[-2] if len(rows) > 1 else before

@@ -15,7 +15,7 @@ from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import STEEL, STEEL_FILL, body_colours
-from fsm_dyn.language.contacts import GapContact
+from fsm_dyn.language.contacts import FeatureContact, GapContact
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.shapes import SolidShape
 from fsm_dyn.language.solids import solid_corners
@@ -25,7 +25,7 @@ from fsm_dyn.run.contact_forces import ContactLocation, Kinematics, contact_at, 
 from fsm_dyn.run.online import ModeEvaluator, OnlineMode
 from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.samples import Samples, reported_forces
-from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape, vector_of
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, PlacedFeature, Scene, SceneShape, vector_of
 from fsm_dyn.run.scene_inference import with_symbols
 
 # -- State and context of a tick row, and the compiled programs at them --------------------------------------
@@ -321,6 +321,48 @@ class Solid:
         return {**about, "corners": self.corners, "faces": self.faces} if self.faces else about
 
 
+def find_faces(evaluator: RowEvaluator, picture: Picture, x: Floats, c: Floats) -> list[dict[str, Any]]:
+    """Return the straight faces of planar shapes with their contacts, which light them while they touch.
+
+    Each has its ends in the coordinates of an outline of the same frame, by its number, or in N, -1; those of frames
+    without an outline are left out.
+    """
+    if not picture.planar:
+        return []
+    automaton, found = evaluator.automaton, []
+    placed = [evaluator.points(there, c) for there in neighbours(evaluator, x)]
+    outlines = Outlines(automaton, evaluator.parameters, evaluator.values)
+    for name, contact in automaton.mechanism.contacts.items():
+        for feature in contact.features if isinstance(contact, FeatureContact) else ():
+            bounded = feature.part == "face" and automaton.mechanism.shapes[feature.shape].straight_faces > 0
+            face = outlines.feature(feature) if bounded else None
+            if face is None or face.along is None:
+                continue
+            carried = _carrier(picture, face, placed)
+            if carried is not None:
+                number, shift = carried
+                ends = np.array([face.offset, face.offset + face.along]) + shift
+                found.append({"contact": name, "shape": number, "points": ends[:, :2].tolist()})
+    return found
+
+
+def _carrier(
+    picture: Picture, face: PlacedFeature, placed: Sequence[tuple[Floats, Floats]]
+) -> tuple[int, Floats] | None:
+    """Return an outline that moves as a face does (-1: N), and the way from its origin to that of the face (m)."""
+    scene = picture.scene
+    owners = [(-1, ORIGIN)] if face.frame == NEWTONIAN else []
+    owners += [(number, shape.origin) for number, shape in enumerate(scene.shapes) if shape.frame == face.frame]
+    for number, origin in owners:
+        shifts = []
+        for points, frames in placed:
+            turn = np.eye(3) if face.frame == NEWTONIAN else frames[scene.frames.index(face.frame)]
+            shifts.append(turn.T @ (picture.point(points, face.origin) - picture.point(points, origin)))
+        if np.allclose(shifts, shifts[0], rtol=0.0, atol=1e-9 * (1.0 + float(np.abs(shifts[0]).max()))):
+            return number, shifts[0]
+    return None
+
+
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
     """Return the spatial shapes of a model; the state resolves their axes.
 
@@ -413,7 +455,7 @@ def find_grounds(
     parts = picture.moving_corners(evaluator, x, c)
     for location in locations:
         contact = evaluator.automaton.contacts[location.contact]
-        if location.kind != "force" or location.other is not None:
+        if location.kind != "force" or location.other is not None or location.on is not None:
             continue
         if contact.contact_law.has_gap and not contact.bounded_face:
             ground = _ground(evaluator, location, contact, parts, x, c)

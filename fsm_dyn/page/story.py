@@ -65,8 +65,8 @@ def story_payload(
         ],
         "lanes": [{**_lane(lane, score.columns), **_forces(trajectory, lane, places)} for lane in score.lanes],
         "always": list(score.always),
-        "graph": _graph(visits.diagram()),
-        "narrow": _graph(visits.diagram(narrow=True)),
+        "graph": graph_payload(visits.diagram()),
+        "narrow": graph_payload(visits.diagram(narrow=True)),
     }  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _rounded(x: float) -> float:
     return round(float(x), 5)
 
 
-def _graph(diagram: VisitDiagram) -> dict[str, Any]:
+def graph_payload(diagram: VisitDiagram) -> dict[str, Any]:
     """Return boxes and edges of the graph of a run, px."""
     return {
         "width": diagram.width,

@@ -153,7 +153,8 @@ def _symbol_courses(view: View, instant: int) -> FloatArray:
         points = view.anchors[instant, list(symbol.anchors)]
         if symbol.kind in ("pivot", "support"):
             found += [points[0] + symbol_lines.RING * unit * circle]
-            found += list(symbol_lines.support(points[0], unit)) if symbol.kind == "support" else []
+            lines = symbol_lines.support(points[0], unit) if symbol.kind == "support" else ()
+            found += [_dense(np.asarray(line), 0.5 * unit) for line in lines]
         elif symbol.kind == "spiral":
             found += [symbol_lines.spiral(points[0], points[1], points[2], unit)]
         elif symbol.kind in ("spring", "damper"):

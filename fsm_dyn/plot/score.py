@@ -49,6 +49,7 @@ _AROUND: Final = 0.75  # half the side of a close-up of bodies, by their extent
 _MARGIN: Final = 0.05
 _UNITS: Final = 75.0  # of symbols, across a close-up at least
 _ARROW: Final = 0.7  # of half the side of a close-up: the longest force
+_LEAST_ARROW: Final = 0.2  # of its length, of a force near the edge of a close-up
 _HINTING: Final = 1.05  # letters on a screen are as much wider than their outlines
 _OPEN, _CLOSED, _SLIDES = "#C9CED4", "#3B4650", "#C7D3DF"
 _TEXTURES: Final = {"": None, "lines": "////", "dots": "...."}
@@ -482,19 +483,19 @@ class _Pictures:
         axes.set_facecolor("#FCFCFD")
         low, high = self.close_box(number)
         set_box(axes, low, high)
-        draw_scene(axes, self._for_close_up(1 + number, 0.5 * float((high - low)[0])), 1 + number, lines=0.9)
+        draw_scene(axes, self._for_close_up(1 + number, (low, high)), 1 + number, lines=0.9)
         for artist in (*axes.patches, *axes.lines, *axes.collections, *axes.texts):
             artist.set_clip_on(True)
 
-    def _for_close_up(self, instant: int, half: float) -> View:
+    def _for_close_up(self, instant: int, box: tuple[FloatArray, FloatArray]) -> View:
         """Return the view for a close-up: arrows of its instant and symbols in its size."""
+        half = 0.5 * float((box[1] - box[0])[0])
         arrows = self.view.arrows.copy()
         vectors = arrows[instant, :, 1] - arrows[instant, :, 0]
         longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
-        if longest > _ARROW * half:
-            arrows = np.full_like(arrows, np.nan)
-            arrows[instant, :, 0] = self.view.arrows[instant, :, 0]
-            arrows[instant, :, 1] = arrows[instant, :, 0] + vectors * (_ARROW * half / longest)
+        shorter = min(_ARROW * half / max(longest, 1e-300), _room(arrows[instant, :, 0], vectors, box))
+        if shorter < 1.0:
+            arrows[instant, :, 1] = arrows[instant, :, 0] + vectors * max(shorter, _LEAST_ARROW)
         unit = min(self.view.unit, 2.0 * half / _UNITS)
         return replace(self.view, arrows=arrows, scene=replace(self.view.scene, unit=unit))
 
@@ -512,7 +513,7 @@ class _Pictures:
             return _square(0.5 * (low + high), _AROUND * float((high - low).max()))
         centre, reach = self._place(number)
         half = max(half, reach)
-        if 2.0 * half >= size.max() or (visit.cause == START and self._is_empty(1 + number, centre, half)):
+        if 2.0 * half >= size.max() or (visit.cause == START and self._is_missed(number, centre, half)):
             return _square(0.5 * (self.low + self.high), 0.5 * float(size.max()))
         inner = 0.9 * half  # the place of the cause is at least a twentieth of the side from the edge
         wanted = np.where(
@@ -521,9 +522,12 @@ class _Pictures:
         )  # fmt: skip
         return _square(np.clip(wanted, centre - inner, centre + inner), half)
 
-    def _is_empty(self, instant: int, centre: FloatArray, half: float) -> bool:
-        """Return whether no body's middle is in a square: the next visit begins far from it."""
-        middles = [np.mean(self.view.box(instant, (body,)), axis=0) for body in self._bodies]
+    def _is_missed(self, number: int, centre: FloatArray, half: float) -> bool:
+        """Return whether the body that begins the next visit is not in a square, or else no body is."""
+        later = self.columns[min(number + 1, len(self.columns) - 1)].contact
+        body = self.run.reading.words.sentence(later).body if later >= 0 else ""
+        bodies = (body,) if body in self._bodies else self._bodies
+        middles = [np.mean(self.view.box(1 + number, (each,)), axis=0) for each in bodies]
         return all(np.abs(middle - centre).max() > half for middle in middles)
 
     def _focus_of(self, visit: Visit) -> tuple[str, ...]:
@@ -578,6 +582,16 @@ class _Pictures:
             return None
         scene = scene_of(model.automaton, model.parameters, model.values, solids=False)
         return Forces(self._kinematics, scene, self.view.flat, rows.x[0], rows.context[0])
+
+
+def _room(feet: FloatArray, vectors: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:
+    """Return the share of arrows (feet and vectors, each (k, 2), m) up to which those from a box stay in it."""
+    low, high = box
+    inside = ((feet > low) & (feet < high)).all(axis=1)
+    edges = np.where(vectors > 0.0, high - feet, feet - low)[inside]
+    ways = np.abs(vectors[inside])
+    shares = np.divide(edges, ways, out=np.full_like(edges, np.inf), where=ways > 0.0)
+    return float((1.0 - _MARGIN) * shares.min(initial=np.inf))
 
 
 def _square(centre: FloatArray, half: float) -> tuple[FloatArray, FloatArray]:

@@ -151,7 +151,8 @@ class ContactLocation:
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
     against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) if
     the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
-    ``features`` are those of the two bodies, if they determine the point.
+    ``features`` are those of the two bodies, if they determine the point.  ``on`` are the centre and the frame of the
+    body that the point ``one`` of a translating body rides on.
     """
 
     contact: int
@@ -162,6 +163,7 @@ class ContactLocation:
     spins: tuple[int | None, int | None] | None = None
     back: float = 0.0
     features: tuple[_LocatedFeature, _LocatedFeature] | None = None
+    on: tuple[int, int] | None = None
 
 
 def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
@@ -181,6 +183,7 @@ def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tup
             or _force(automaton, samples, number, rows, named)
             or _torque(automaton, samples, number, rows)
             or _force(automaton, samples, number, rows, [*named, *others])
+            or _riding(automaton, samples, number, rows)
             or _travelling(automaton, samples, number, rows)
         )
         if location is not None:
@@ -243,6 +246,25 @@ def _agree(location: ContactLocation, at: Configuration, rows: list[int]) -> boo
     return bool(np.linalg.norm(found - wanted) <= TOLERANCE * max(float(np.linalg.norm(wanted)), 1e-12))
 
 
+def _riding(automaton: Automaton, samples: list[Configuration], number: int, rows: list[int]) -> ContactLocation | None:
+    """Return the location of a contact at the centre of a translating body that rides on a turning one.
+
+    The row is that of the centre against the point of the other body there, in an inclined direction.
+    """
+    points, frames = list(automaton.point_names), list(automaton.frame_names)
+    bodies = [body for body in automaton.mechanism.bodies.values() if body.center in points]
+    for one, other in itertools.permutations(bodies, 2):
+        if one.frame in frames or other.frame not in frames or len(rows) != 1:
+            continue
+        on = (points.index(other.center), frames.index(other.frame))
+        location = ContactLocation(number, "force", points.index(one.center), None, on=on)
+        parts = [(partial_of(location, at), at) for at in samples]
+        both = all(at.linear[location.one].any() and at.angular[on[1]].any() for _, at in parts)
+        if both and all(_fits(partial, at.rows[rows[0]]) for partial, at in parts):
+            return location
+    return None
+
+
 def _travelling(
     automaton: Automaton, samples: list[Configuration], number: int, rows: list[int]
 ) -> ContactLocation | None:
@@ -267,6 +289,10 @@ def _travelling(
 def partial_of(location: ContactLocation, at: Configuration) -> FloatArray:
     """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
     parts = [_between(at.linear, location.one, location.other)]
+    if location.on is not None:
+        base, frame = location.on
+        arm = at.points[location.one] - at.points[base]
+        parts[0] = parts[0] - at.linear[base] - np.cross(at.angular[frame], arm, axis=0)
     if location.spins is not None:
         nothing = np.zeros_like(parts[0])
         one, other = location.spins
@@ -407,7 +433,7 @@ def with_surface_offsets(
     for location in locations:
         row = kinematics.automaton.contacts[location.contact].normal_row
         back = 0.0
-        two = location.other is not None or location.spins is not None
+        two = location.other is not None or location.spins is not None or location.on is not None
         if location.kind == "force" and location.features is None and row >= 0 and two:
             across = direction(partial_of(location, at), at.rows[row])[:3]
             length = max(float(np.linalg.norm(across)), 1e-12)

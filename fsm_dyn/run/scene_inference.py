@@ -32,6 +32,7 @@ _LEAST_RANGE: Final = 0.05  # m or rad, for a coordinate at rest
 _UNIT: Final = (0.01, 0.0035, 0.02)  # of the mechanism at an instant; of the drawing, at least; and at most
 _REACH: Final = (0.55, 10.0, 25.0)  # of a spring: of its travel, units at least, and without a known travel
 _GROUND_BEYOND: Final = 5.0  # units: of a ground, beyond the travel of its partner
+_END: Final = 1e-3  # of a body's extent along a slide: points at its end
 _TEETH: Final = 16  # of the smallest gear of a mechanism
 _TOOTH: Final = ((0.0, -0.5), (0.17, 0.5), (0.5, 0.5), (0.67, -0.5))  # corners: of the pitch, of the module
 
@@ -301,14 +302,24 @@ class _Inference:
         return [shape for shape in owned if is_shown(shape)]
 
     def _with_teeth(self, owned: list[SceneShape]) -> list[SceneShape]:
-        """Return outlines with the circles of gears toothed, all with teeth of one size."""
-        joints = [joint for joint in self._mechanism.joints.values() if joint.kind == "gear"]
-        frames = {frame for joint in joints for frame in (joint.parent, joint.child)}
-        wheels = {name for name in self._names[1:] if self._frame_of(name) in frames}
-        radii = {k: _radius(shape) for k, shape in enumerate(owned) if shape.owner in wheels}
+        """Return outlines with the circles of gears toothed, all with teeth of one size.
+
+        Gears are bodies of gear joints, and in space bodies with disks that roll on each other about fixed axes.
+        """
+        joints = list(self._mechanism.joints.values())
+        turning = {joint.child for joint in joints if joint.kind == "revolute"}
+        geared = {frame for joint in joints if joint.kind == "gear" for frame in (joint.parent, joint.child)}
+        rolling = [{joint.parent, joint.child} for joint in joints if joint.kind == "rolling"]
+        in_space = geared.union(*(pair for pair in rolling if pair <= turning))
+        radii = {
+            k: _radius(shape)
+            for k, shape in enumerate(owned)
+            if shape.owner in self._names[1:]
+            and self._frame_of(shape.owner) in (in_space if shape.points.shape[1] > 2 else geared)
+        }
         sizes = [radius for radius in radii.values() if radius > 0.0]
         return [
-            replace(shape, points=_ring(shape).mean(axis=0) + _toothed(radii[k], 2.0 * min(sizes) / _TEETH))
+            replace(shape, points=_with_ring(shape, _toothed(radii[k], 2.0 * min(sizes) / _TEETH)))
             if radii.get(k, 0.0) > 0.0
             else shape
             for k, shape in enumerate(owned)
@@ -597,8 +608,12 @@ class _Inference:
         along, across = pair.along, self._across(pair)
         body = self._drawn.local(pair.a, self._body_points(pair.b))
         s, w = body @ along, body @ across
-        low, high, middle = s.min(), s.max(), 0.5 * float(w.min() + w.max())
+        low, high = s.min(), s.max()
         side = self._side(load, pair, body)
+        end = w[0][
+            side * s[0] >= (side * s[0]).max() - _END * float(np.ptp(s[0]))
+        ]  # of the outline, where it is attached
+        middle = 0.5 * float(end.min() + end.max())
         travel = float(np.ptp(s.min(axis=1)))
         share, least, unknown = _REACH
         reach = max(share * travel, (unknown if len(s) == 1 else least) * self._unit)
@@ -645,10 +660,10 @@ class _Inference:
         return 1.0 if length >= self._means.get(next(iter(pair.coordinates)), 0.0) else -1.0
 
     def _crowd(self, pair: _Pair, body: FloatArray, sign: float) -> int:
-        """Return how much of other bodies is on one side of a sliding body, in its course."""
+        """Return how much of other bodies is on one side of a sliding body, in its course, in any of its positions."""
         assert pair.along is not None
         along, across = pair.along, self._across(pair)
-        edge = float((sign * (body @ along)).max())
+        edge = (sign * (body @ along)).max(axis=1, keepdims=True)
         low, high = float((body @ across).min()) - 3.0 * self._unit, float((body @ across).max()) + 3.0 * self._unit
         count = 0
         for number in self._every():
@@ -718,7 +733,7 @@ class _Inference:
 
 def _radius(shape: SceneShape) -> float:
     """Return the radius of a closed outline that is a circle, m; 0 of others."""
-    if not shape.closed or len(shape.points) < 16 or shape.points.shape[1] != 2:
+    if not shape.closed or len(shape.points) < 16:
         return 0.0
     ring = _ring(shape)
     radii = np.linalg.norm(ring - ring.mean(axis=0), axis=1)
@@ -729,6 +744,13 @@ def _ring(shape: SceneShape) -> FloatArray:
     """Return the corners of a closed outline, each once."""
     points = shape.points
     return points[:-1] if np.allclose(points[0], points[-1]) else points
+
+
+def _with_ring(shape: SceneShape, ring: FloatArray) -> FloatArray:
+    """Return a ring about the origin (k, 2), m, about the middle of a circle and in its plane, m, shape (k, 2 or 3)."""
+    middle = _ring(shape).mean(axis=0)
+    plane = np.linalg.svd(_ring(shape) - middle)[2][:2] if len(middle) > 2 else np.eye(2)
+    return np.asarray(middle + ring @ plane)
 
 
 def _toothed(radius: float, module: float) -> FloatArray:

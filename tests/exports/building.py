@@ -27,7 +27,7 @@ def quick_units(patch, *flags):
 
 def machine_object(folder, *flags):
     """Return the object code of the runtime with the machine, which no model changes."""
-    sources = sorted([*folder.glob("fsm_[ms]*.[ch]"), *(folder / "runtime").glob("*.[ch]")])
+    sources = sorted([*folder.glob("fsm_[mps]*.[ch]"), *(folder / "runtime").glob("*.[ch]")])
     digest = hashlib.sha256(repr([(path.name, path.read_bytes()) for path in sources]).encode())
     digest.update(repr(flags).encode())
     made = BUILT / f"machine_{digest.hexdigest()[:16]}.o"
@@ -54,6 +54,8 @@ def printed(program):
     assert not done.stderr, done.stderr
     transitions, values, end = [], {}, ""
     for line in done.stdout.splitlines():
+        if line.startswith("phase "):
+            continue
         if " -> " in line:
             time, text = line.split(" ", 1)
             transitions.append((float(time), text))

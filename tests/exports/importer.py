@@ -76,6 +76,8 @@ class Importer:
     times : list of float
         Ends of the steps, s.
     states : list of float64 array
+    phases : list of int
+        At the ends of the steps, values of the enumeration; of a unit with phases.
     """
 
     def __init__(self, path, folder, longest=0.02):
@@ -83,7 +85,7 @@ class Importer:
         self.n, self.n_z = description.numberOfContinuousStates, description.numberOfEventIndicators
         self.outputs = [v.valueReference for v in description.modelVariables
                         if v.causality == "output" and v.type in ("Float64", "Real")]  # fmt: skip
-        self.longest, self.events, self.times, self.states = longest, [], [], []
+        self.longest, self.events, self.times, self.states, self.phases = longest, [], [], [], []
         self.it.enterInitializationMode()
         self.it.exitInitializationMode()
         self.update(0.0)
@@ -183,6 +185,8 @@ class Importer:
                 self.times.append(time)
                 self.states.append(np.array(x))
                 due, _ = self.it.completedIntegratorStep()
+                if "phase" in self.known:
+                    self.phases += self.it.getInt64([self.known["phase"]])
                 if due:
                     break
             if due or zero is not None or time >= self.next:

@@ -12,6 +12,9 @@
 #define FSM_MACHINE_INSTANT     100   // transitions at one time
 #define FSM_WORST_PIVOT         1e-13 // of a chart that is kept because there is no other
 
+/* Integers of the phases: the phase, whether one was decided, and the mode of the last row plus 1, 0 without one. */
+enum { FSM_PHASE_NOW, FSM_PHASE_BEGUN, FSM_PHASE_ROW_MODE, FSM_PHASE_COUNTS };
+
 struct fsm_machine {
     const struct fsm_model *model;
     struct fsm_listener listener;
@@ -21,6 +24,13 @@ struct fsm_machine {
         struct fsm_online_mode *modes; // NULL without spare modes
         int64_t *guards;               // of every guard in the tables, behind the listed ones: which of the parts it is
     } spare;
+    struct {
+        double *row;                    // the last one
+        int64_t *counts;                // FSM_PHASE_COUNTS
+        int8_t *truth;                  // which could begin and end when one was decided, shape (2, count)
+        double *x, *c, *full, *margins; // to evaluate conditions
+        int8_t *now, *then, *found;
+    } phase;
     struct fsm_input_tables schedule, held;
     struct fsm_input_counts held_counts;
     bool holds;    // the inputs are set from outside
@@ -94,6 +104,7 @@ static int64_t context_length(const struct fsm_sizes *s)
 #define ADDRESS ((int64_t)((sizeof(void *) + sizeof(double) - 1) / sizeof(double)))
 
 #include "fsm_spare_modes.c"
+#include "fsm_phases.c"
 
 /* Let the context have the address of its machine before it, see fsm_spare_modes.c. */
 static void sign_context(struct fsm_machine *m)
@@ -252,7 +263,9 @@ static void lay_out(struct room *room, struct fsm_machine *m, const struct fsm_m
     m->options.counts = &m->option_counts;
     m->options.counts_count = WORDS(struct fsm_option_counts);
     m->options.atol = take_vector(room, s->n_q + s->n_u);
+    take_phases(room, m, s);
     m->options.mask = (fsm_code_table){take(room, (s->n_q + s->n_u + 7) / 8), 1, s->n_q + s->n_u};
+    take_phase_work(room, m, s);
 }
 
 FSM_API int64_t fsm_machine_bytes(const struct fsm_model *model)
@@ -295,6 +308,7 @@ FSM_API void fsm_machine_restart(struct fsm_machine *m)
     struct fsm_state *state = &m->state;
     clear_machine(m);
     forget_spare(m);
+    forget_phases(m);
     sign_context(m);
     for (int64_t i = 0; i < state->x.n; i++) {
         state->x.at[i] = model->x[i];
@@ -354,9 +368,12 @@ static void report_records(struct fsm_machine *m)
 {
     const struct fsm_sizes *s = m->tables.sizes;
     struct fsm_counters *counters = m->state.counters;
-    for (int64_t i = 0; i < counters->rows && m->listener.row != NULL; i++) {
+    for (int64_t i = 0; i < counters->rows; i++) {
         fsm_vector row = fsm_row(m->buffers.rows, i);
-        m->listener.row(m->listener.data, row.at[0], row.at + 1, m->buffers.modes.at[i]);
+        if (m->listener.row != NULL) {
+            m->listener.row(m->listener.data, row.at[0], row.at + 1, m->buffers.modes.at[i]);
+        }
+        follow_row(m, row.at, m->buffers.modes.at[i]);
     }
     for (int64_t i = 0; i < counters->transitions && m->listener.transition != NULL; i++) {
         double *record = fsm_row(m->buffers.transitions, i).at;
@@ -658,6 +675,9 @@ FSM_API bool fsm_machine_set_time(struct fsm_machine *m, double time)
         return false;
     }
     clock->time = time;
+    if (m->model->phases != NULL) {
+        m->phase.row[0] += later;
+    }
     clock->begin += later;
     clock->event_time += later;
     clock->window += later;

@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+#include "fsm_phases.h"
 #include "fsm_spare_modes.h"
 #include "runtime/run.h"
 
@@ -50,6 +51,8 @@ struct fsm_model {
     fsm_kernel start_values;    // writes the coordinates and speeds that the model states at the start, in their places
     const int8_t *start_stated; // which of them it states
     const int8_t *start_reads;  // of each parameter, an enum fsm_start_use; NULL: none can be set for the start
+    const struct fsm_phases *phases;    // NULL: the model states none
+    const char *const *phase_names;
 };
 
 /* A transition as it is reported; valid during the call only.
@@ -67,11 +70,13 @@ struct fsm_transition {
 /* What fsm_machine_advance returns, and has done nothing, where the time asked for is past, infinite or not a number. */
 #define FSM_REFUSED ((enum fsm_status)255)
 
-/* Receivers of what happens; either may be NULL.  `x` are coordinates and speeds at `time` (s), after every step. */
+/* Receivers of what happens; each may be NULL.  `x` are coordinates and speeds at `time` (s), after every step; a `phase`,
+   -1 for none, begins at `time` (s). */
 struct fsm_listener {
     void *data;
     void (*transition)(void *data, const struct fsm_transition *transition);
     void (*row)(void *data, double time, const double *x, int64_t mode);
+    void (*phase)(void *data, double time, int64_t phase);
 };
 
 struct fsm_machine;
@@ -146,6 +151,10 @@ FSM_API int64_t fsm_machine_mode_count(const struct fsm_machine *machine);
 FSM_API enum fsm_contact_state fsm_machine_mode_contact(const struct fsm_machine *machine, int64_t mode, int64_t contact);
 /* The contact states of a mode that was reached and for which there is no room, after FSM_MODE_NOT_LISTED. */
 FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *machine, int64_t contact);
+/* The phase at the present state, -1 where none applies: the first one whose condition is true, as the model states.  Its
+   visits are those of a run with all short ones: how long one lasts is not known at its begin. */
+FSM_API int64_t fsm_machine_phase(struct fsm_machine *machine);
+FSM_API const char *fsm_machine_phase_name(const struct fsm_machine *machine, int64_t phase);
 FSM_API double fsm_machine_output(struct fsm_machine *machine, int64_t output);
 
 #ifdef __cplusplus

@@ -23,6 +23,11 @@ static void print_transition(void *data, const struct fsm_transition *transition
     printf("\n");
 }
 
+static void print_phase(void *data, fsm_real time, int64_t phase)
+{
+    printf("phase %.17g %s\n", (double)time, fsm_machine_phase_name(data, phase));
+}
+
 int main(void)
 {
     const struct fsm_model *model = &@prefix@_model;
@@ -31,7 +36,7 @@ int main(void)
         fprintf(stderr, "%ld bytes are needed\n", (long)fsm_machine_bytes(model));
         return 1;
     }
-    fsm_machine_listen(machine, (struct fsm_listener){.data = machine, .transition = print_transition});
+    fsm_machine_listen(machine, (struct fsm_listener){.data = machine, .transition = print_transition, .phase = print_phase});
     enum fsm_status status = fsm_machine_advance(machine, model->until);
     printf("%s at %.17g s in %s\n", fsm_status_text((int64_t)status), (double)fsm_machine_time(machine),
            fsm_machine_mode_name(machine, fsm_machine_mode(machine)));

@@ -24,10 +24,19 @@ FSM_LOCAL void fsm_machine_ramp_input(struct fsm_machine *m, int64_t input, doub
     m->goals[input] += rise;
 }
 
+/* Let the phases know that the machine was moved: no step leads there. */
+static void leave_row(struct fsm_machine *m)
+{
+    if (m->model->phases != NULL) {
+        m->phase.counts[FSM_PHASE_ROW_MODE] = 0;
+    }
+}
+
 FSM_LOCAL void fsm_machine_place(struct fsm_machine *m, double time, const double *x)
 {
     m->state.clock->time = time;
     memmove(m->state.x.at, x, (size_t)m->state.x.n * sizeof *x);
+    leave_row(m);
 }
 
 /* Evaluate the state as it is given at the start, with speeds that no constraint has changed yet. */
@@ -302,17 +311,30 @@ static enum fsm_status settle(struct fsm_machine *m)
     return keeps ? FSM_DONE : FSM_SINGULAR;
 }
 
+/* Decide the phase at the present state; whether it is another one than before. */
+static bool decide_phase_here(struct fsm_machine *m)
+{
+    if (m->model->phases == NULL) {
+        return false;
+    }
+    int64_t before = m->phase.counts[FSM_PHASE_NOW];
+    judge_here(m);
+    decide_phase(m, m->state.clock->time, m->state.counters->mode, m->phase.now);
+    return m->phase.counts[FSM_PHASE_NOW] != before;
+}
+
 FSM_LOCAL enum fsm_status fsm_machine_end_step(struct fsm_machine *m, struct fsm_watch *watch)
 {
     if (fsm_machine_evaluate(m) && is_overdue(m)) {
         return FSM_PAUSED; // event mode sets back what has passed its contact
     }
     enum fsm_status status = settle(m);
+    bool phase_begins = decide_phase_here(m);
     const double *values = m->state.guards.at, *tolerances = values + 2 * m->tables.sizes->max_guards;
     for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
         watch->low[j] = watch->low[j] != 0 && values[j] <= tolerances[j];
     }
-    return status;
+    return status == FSM_DONE && phase_begins ? FSM_PAUSED : status;
 }
 
 /* Whether the flight that was foreseen ends here. */

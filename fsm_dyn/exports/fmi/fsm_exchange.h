@@ -46,8 +46,8 @@ FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *machine);
 /* Write what the kernel of the mode gives a step `h` along a direction of the state (n) and the inputs (n_w). */
 FSM_LOCAL void fsm_machine_probe(struct fsm_machine *machine, const double *along, double h, double *full);
 
-/* To be called after every step that the simulator keeps; FSM_PAUSED: a guard has fallen below zero, so that
-   fsm_machine_resolve is due. */
+/* To be called after every step that the simulator keeps; FSM_PAUSED: a guard has fallen below zero, or a phase
+   begins, so that fsm_machine_resolve is due. */
 FSM_LOCAL enum fsm_status fsm_machine_end_step(struct fsm_machine *machine, struct fsm_watch *watch);
 
 /* Make the transitions that are due at the present time, none where no guard has fired; the state may jump.  FSM_DONE,

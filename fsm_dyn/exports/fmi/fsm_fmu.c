@@ -15,7 +15,8 @@ FSM_LOCAL struct fmu_places fmu_places(void)
     at.states = at.outputs + fsm_fmu_model->n_outputs;
     at.mode = at.states + s->n_q + s->n_u;
     at.contacts = at.mode + 1;
-    at.derivatives = at.contacts + s->n_contacts;
+    at.phase = at.contacts + s->n_contacts;
+    at.derivatives = at.phase + (fsm_fmu_model->phases == NULL ? 0 : 1);
     at.indicators = at.derivatives + s->n_q + s->n_u;
     at.end = at.indicators + fsm_fmu_indicators;
     return at;
@@ -189,11 +190,12 @@ FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *valu
         fmu_error(fmu, "no integer variable has the value reference %ld", (long)reference);
         return false;
     }
-    bool is_mode = reference == at.mode;
-    if (is_mode) {
+    if (reference == at.mode) {
         *value = fsm_machine_is_exported(fmu->machine) ? fsm_machine_mode(fmu->machine) + 1 : 0;
-    } else {
+    } else if (reference < at.phase) {
         *value = (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
+    } else {
+        *value = fsm_machine_phase(fmu->machine) + 1;
     }
     return true;
 }

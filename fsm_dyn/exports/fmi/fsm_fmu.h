@@ -61,9 +61,10 @@ struct fmu {
     char name[64];
 };
 
-/* Value references: time, parameters, inputs, outputs, states, the mode, contacts, derivatives, event indicators. */
+/* Value references: time, parameters, inputs, outputs, states, the mode, contacts, the phase of a model that states
+   some, derivatives, event indicators. */
 struct fmu_places {
-    int64_t parameters, inputs, outputs, states, mode, contacts, derivatives, indicators, end;
+    int64_t parameters, inputs, outputs, states, mode, contacts, phase, derivatives, indicators, end;
 };
 
 /* What event mode has found; times in s. */

@@ -88,7 +88,7 @@ def test_every_contact_that_is_drawn_does_the_work_of_its_row(name):
     at = still.evaluator.configuration(x, still.c)
     step = np.zeros_like(x)
     step[: len(layout.q)] = h * at.terms["q_dot"]
-    (_, frames), (before, turned), (after, turning) = (
+    (points, frames), (before, turned), (after, turning) = (
         still.evaluator.points(there, still.c) for there in (x, x - step, x + step)
     )
     velocity = (after - before) / (2.0 * h)
@@ -111,7 +111,12 @@ def test_every_contact_that_is_drawn_does_the_work_of_its_row(name):
                 power = torque @ (omega[place.one] - (0.0 if place.other is None else omega[place.other]))
             else:
                 wrench = direction(partial_of(place, at), at.rows[row])
-                power = wrench[:3] @ (velocity[place.one] - (0.0 if place.other is None else velocity[place.other]))
+                under = np.zeros(3) if place.other is None else velocity[place.other]
+                if place.on is not None:  # the point of the other body there
+                    under = velocity[place.on[0]] + np.cross(
+                        omega[place.on[1]], points[place.one] - points[place.on[0]]
+                    )
+                power = wrench[:3] @ (velocity[place.one] - under)
                 for sign, frame, moment in zip(
                     (1.0, -1.0), place.spins or (), (wrench[3:6], wrench[6:9]), strict=False
                 ):

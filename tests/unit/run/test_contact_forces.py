@@ -129,3 +129,14 @@ def test_arrows_are_proportional_to_the_forces_up_to_the_longest():
     inner, outer = view.limits()
     assert (view.arrows[drawn] >= inner).all()
     assert (view.arrows[drawn] <= outer).all()
+
+
+def test_the_force_of_a_pawl_acts_on_its_tip_and_turns_the_wheel():
+    """The gap of the ratchet's flank is one of coordinates: it has a slope of ``tall / pitch``, in m/rad."""
+    run = fsm_dyn.simulate(fsm_dyn.compile("ratchet"), until=0.2)
+    (place,), (force,) = at_end("ratchet", until=0.2)
+    values, state = run.model.values, run.sample([0.2])
+    tip = values["r"] + state["b"][0]
+    np.testing.assert_allclose(place, [0.0, tip], atol=1e-9)
+    assert force[1] > 0.1
+    assert tip * force[0] == pytest.approx(-force[1] * values["tall"] / values["pitch"], rel=1e-6)

@@ -13,6 +13,7 @@ import { Frame } from "./frames.js";
 import { GuardBars } from "./guard_bars.js";
 import { Hand } from "./hand.js";
 import { Keys } from "./keys.js";
+import { LivePhases } from "./live_phases.js";
 import { MachineSource } from "./machine_source.js";
 import { ReportSource } from "./report_source.js";
 import { EventLog } from "./event_log.js";
@@ -46,6 +47,7 @@ class App {
     this.story = new Story(this.playback);
     this.roll = new Roll(this.playback, this.story);
     this.runGraph = new RunGraph(this.playback, this.story);
+    this.livePhases = new LivePhases();
     this.tabs = new Tabs(send, (tab) => (this.playback.pace = tab === "story" ? (clock) => this.story.pace(clock) : null));
     this.space = new Scene3D(this.mechanism);
     this.pins = new Pins(this.mechanism, this.playback, send);
@@ -62,7 +64,7 @@ class App {
     this.keys = new Keys(this);
     this.editor = new Editor();
     this.panels = [
-      this.mechanism, this.space, this.playback, this.pins, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.hand, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.space, this.playback, this.pins, this.story, this.livePhases, this.tabs, this.roll, this.runGraph, this.dragging, this.hand, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup, this.device, this.playing, this.sound, this.animation, this.editor,
     ];
     const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");

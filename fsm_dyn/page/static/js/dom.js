@@ -42,6 +42,11 @@ export function setName(node, name, full = name) {
   }
 }
 
+// A mode as it is called: by its name in the model, or by the names of what touches in it.
+export function called(mode) {
+  return mode.words && /[;·+]/.test(mode.name) ? mode.words : mode.name;
+}
+
 const ROUNDING = 1e-12; // SI units
 
 // A number with few digits; what is rounding is zero.

@@ -1,6 +1,6 @@
 // Event log, latest on top; an entry opens to guards, impulses and selection.
 
-import { $, el, elided, setText, short } from "./dom.js";
+import { $, called, el, elided, setText, short } from "./dom.js";
 
 const KEPT = 200;
 const AT_ONCE = 60; // transitions per request in playback
@@ -11,6 +11,12 @@ const SHORTEST = 16; // characters of a name; a line has two of them and a time
 const LETTER = 8, BESIDE = 120; // px
 const PAUSE = 350; // ms between requests in playback; while the list is scrolled: SCROLLED
 const SCROLLED = 60;
+
+// Names of several contacts as the first one, and how many more touch.
+function briefly(name) {
+  const parts = name.split(", ");
+  return parts.length > 1 ? `${parts[0]} + ${parts.length - 1}` : name;
+}
 
 export class EventLog {
   constructor(playback, send) {
@@ -41,6 +47,7 @@ export class EventLog {
   mode_graph({ graph }) {
     this.colours = new Map(graph.modes.map((mode) => [mode.name, mode.colour]));
     this.full = new Map(graph.modes.map((mode) => [mode.name, mode.full]));
+    this.called = new Map(graph.modes.map((mode) => [mode.name, called(mode)]));
   }
 
   transitions({ news, totals }) {
@@ -140,7 +147,7 @@ export class EventLog {
 
   chip(name) {
     const most = Math.max(SHORTEST, Math.floor((this.list.clientWidth - BESIDE) / 2 / LETTER));
-    const chip = el("span", { class: "chip", text: elided(name, most), title: this.full.get(name) ?? name });
+    const chip = el("span", { class: "chip", text: elided(briefly(this.called.get(name) ?? name), most), title: this.full.get(name) ?? name });
     chip.style.setProperty("--mode", this.colours.get(name) ?? "#bbbbbb");
     return chip;
   }

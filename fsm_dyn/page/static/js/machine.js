@@ -47,6 +47,11 @@ export class Machine {
     return Number(this.runtime.fsm_machine_mode(this.at));
   }
 
+  // Number of the phase, -1 for none.
+  get phase() {
+    return Number(this.runtime.fsm_machine_phase(this.at));
+  }
+
   get x() {
     return this.numbers(this.runtime.fsm_machine_state(this.at), this.about.n_x);
   }

@@ -94,10 +94,17 @@ export class MachineSource {
       this.message({ kind: "guards", number: 1, guards: this.data.model.guards });
     }
     this.log.dwell(mode, h);
+    this.followPhase();
     this.report();
     if (status === Status.DONE) return;
     this.phase = [Status.STOPPED, Status.LEFT_RANGE].includes(status) ? LivePhase.STOPPED : LivePhase.FAILED;
     if (this.phase === LivePhase.FAILED) this.message({ kind: "event", number: 1, event: "model_failed", reason: this.failure(status) });
+  }
+
+  followPhase() {
+    const { phase } = this.machine;
+    if (phase !== this.shownPhase) this.message({ kind: "phase_begins", phase: phase + 1 });
+    this.shownPhase = phase;
   }
 
   failure(status) {

@@ -1,6 +1,6 @@
 // Mechanism: outlines with their placements, symbols, contact forces, port handles and couplers.
 
-import { $, setName, setText, svg } from "./dom.js";
+import { $, called, setName, setText, svg } from "./dom.js";
 import { Arrows, Pushes } from "./arrows.js";
 import { HANDLE, PHASES, PLACED } from "./frames.js";
 import { Symbols } from "./symbols.js";
@@ -24,9 +24,10 @@ export class Mechanism {
     this.grounds = model.picture.grounds.map((ground) => this.ground(ground));
     this.shapes = model.picture.shapes.map((shape) => this.shape(shape));
     this.symbols = new Symbols(model.picture);
+    this.faces = model.picture.faces.map(({ points, contact }) => svg("path", { class: "lit", d: `M${points.map((p) => p.join(" ")).join("L")}`, "data-contact": contact }));
     this.ghost = model.ghost ? this.ghostOf(model.ghost) : null;
     const layer = (behind) => this.shapes.filter((_, i) => model.picture.shapes[i].behind === behind);
-    this.world.append(...this.grounds, ...(this.ghost ? [this.ghost.group] : []), ...layer(true), ...this.symbols.behind, ...layer(false), ...this.symbols.ahead);
+    this.world.append(...this.grounds, ...(this.ghost ? [this.ghost.group] : []), ...layer(true), ...this.symbols.behind, ...layer(false), ...this.symbols.ahead, ...this.faces);
     this.labels = model.picture.shapes.filter((shape) => shape.text).map((shape) => this.label(shape));
     this.arrows = new Arrows(model.forces, model.picture.unit);
     this.pushes = new Pushes(model.pushes, model.picture.unit);
@@ -107,6 +108,7 @@ export class Mechanism {
       this.ghost.shapes.forEach((shape, i) => shape.setAttribute("transform", `matrix(${frame.ghost.subarray(6 * i, 6 * i + 6).join(" ")})`));
       this.ghost.symbols.draw(frame.ghost.subarray(6 * this.ghost.shapes.length));
     }
+    this.light(frame);
     this.symbols.draw(frame.anchors, this.about.graph.modes[frame.mode]?.states);
     for (const text of this.labels) {
       const [x, y] = view.screen(frame.shapes[6 * text.of + 4], frame.shapes[6 * text.of + 5]);
@@ -117,6 +119,16 @@ export class Mechanism {
     this.arrows.draw(frame.forces, view, this.about.graph.modes[frame.mode]?.states);
     this.drawHandles(frame);
     this.drawState(frame);
+  }
+
+  // Faces that touch, each with the transform of an outline of its body.
+  light(frame) {
+    const states = this.about.graph.modes[frame.mode]?.states;
+    this.about.picture.faces.forEach(({ contact, shape }, k) => {
+      const touches = (states?.[contact] ?? "open") !== "open";
+      this.faces[k].classList.toggle("on", touches);
+      if (touches && shape >= 0) this.faces[k].setAttribute("transform", `matrix(${frame.shapes.subarray(6 * shape, 6 * shape + 6).join(" ")})`);
+    });
   }
 
   drawHandles(frame) {
@@ -136,13 +148,13 @@ export class Mechanism {
   }
 
   drawState(frame) {
-    if (!this.about.story && (this.shown.mode !== frame.mode || this.shown.width !== this.view.width)) {
+    if (!this.about.story && !this.about.phases?.length && (this.shown.mode !== frame.mode || this.shown.width !== this.view.width)) {
       this.shown.mode = frame.mode;
       this.shown.width = this.view.width;
       const mode = this.about.graph.modes[frame.mode];
       $("mode").classList.remove("phase");
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
-      setName($("mode"), mode?.name ?? "…", mode?.full);
+      setName($("mode"), mode ? called(mode) : "…", mode?.full ?? mode?.name);
     }
     if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;

@@ -2,7 +2,7 @@
 // modes that guards lead to and that are not derived with dashed borders; infeasible modes in grey. Of many modes those that
 // were visited are separate boxes, all others a box for each group, which opens.
 
-import { $, duration, el, elided, setText } from "./dom.js";
+import { $, called, duration, el, elided, setText } from "./dom.js";
 import { layered } from "./layered_layout.js";
 
 const PARTS = /\+|; /; // between the parts of a mode's name
@@ -457,7 +457,7 @@ function nodeOf(mode, text) {
 }
 
 function possibleNode(mode) {
-  const text = lines(mode.name);
+  const text = lines(called(mode));
   return { group: "nodes", data: { id: `m:${mode.name}`, name: mode.name, lines: text, label: text, mode }, classes: "possible" };
 }
 
@@ -483,7 +483,7 @@ function edgeOf(source, target, causes) {
 // Labels of boxes: names in lines of their parts; of many modes the first part, numbered if not unique. Details are
 // below the graph.
 function labels(modes, many) {
-  if (!many) return new Map(modes.map(({ name }) => [name, lines(name)]));
+  if (!many) return new Map(modes.map((mode) => [mode.name, lines(called(mode))]));
   const counts = new Map();
   return new Map(modes.map(({ name }) => {
     const [first, ...rest] = name.split(PARTS), short = first.length > 18 ? `${first.slice(0, 17)}…` : first;
@@ -498,5 +498,5 @@ function lines(name) {
   if (name.length <= 14) return name;
   const cut = (part) => (part.length > 20 && !part.includes(" ") ? `${part.slice(0, 10)}…${part.slice(-9)}` : part);
   const wrapped = (part) => part.replace(/(.{12,20}) (?=.)/g, "$1 \n");
-  return name.replaceAll("+", "\n+").replaceAll("; ", "; \n").split("\n").map(cut).map(wrapped).join("\n");
+  return name.replaceAll("+", "\n+").replace(/([;,]) /g, "$1 \n").split("\n").map(cut).map(wrapped).join("\n");
 }

@@ -7,6 +7,46 @@ const SMALLEST = 0.55; // least scale of a row
 const HEAD = 7; // px
 const SIDE = 10; // px, padding
 
+// The graph as a picture; `go` is called with the name of a box that is clicked.
+export function graphPicture(graph, scale, label, go) {
+  const picture = svg("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width * scale, height: graph.height * scale, role: "img", "aria-label": label });
+  picture.append(...graph.edges.map(drawnEdge), ...graph.edges.filter(({ size }) => size[0]).map(drawnPill), ...graph.boxes.map((box) => drawnBox(box, go)));
+  return picture;
+}
+
+// Light the box of a name, or that of the others, and return it.
+export function lightBox(element, name) {
+  const boxes = [...element.querySelectorAll(".run-box")], known = boxes.some((box) => box.dataset.name === name);
+  for (const box of boxes) box.classList.toggle("on", known ? box.dataset.name === name : box.dataset.name.endsWith(" others"));
+}
+
+function drawnEdge({ course, title }) {
+  const [[x0, y0], [x1, y1]] = course.slice(-2), long = Math.max(Math.abs(x1 - x0) + Math.abs(y1 - y0), 1e-9);
+  const [ux, uy] = [(x1 - x0) / long, (y1 - y0) / long], neck = [x1 - HEAD * ux, y1 - HEAD * uy];
+  const group = svg("g", { class: "run-edge" }), tip = svg("title");
+  tip.textContent = title;
+  group.append(tip, svg("path", { class: "course", d: `M${[...course.slice(0, -1), neck].map((p) => p.join(" ")).join("L")}` }),
+    svg("path", { class: "tip", d: `M${x1} ${y1}L${neck[0] - 3 * uy} ${neck[1] + 3 * ux}L${neck[0] + 3 * uy} ${neck[1] - 3 * ux}Z` }));
+  return group;
+}
+
+function drawnPill({ pill: [x, y], size: [width, height], words }) {
+  const group = svg("g", { class: "pill" }), text = svg("text", { x, y: y + 3.6 });
+  text.textContent = words;
+  group.append(svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 8 }), text);
+  return group;
+}
+
+function drawnBox({ name, left, top, width, height, text, fill: [colour, texture] }, go) {
+  const place = { x: left, y: top, width, height, rx: 7 }, group = svg("g", { class: "run-box", "data-name": name });
+  const title = svg("title"), label = svg("text", { class: "name", x: left + width / 2, y: top + 0.43 * height, "font-size": Math.min(12.5, (width - 8) / (0.62 * name.length)) });
+  const dwell = svg("text", { class: "long", x: left + width / 2, y: top + 0.82 * height });
+  [title.textContent, label.textContent, dwell.textContent] = [name, name, text];
+  group.append(title, svg("rect", { ...place, fill: colour }), ...(texture ? [svg("rect", { ...place, fill: `url(#fill-${texture})` })] : []), svg("rect", { ...place, class: "rim" }), label, dwell);
+  if (go) group.addEventListener("click", () => go(name));
+  return group;
+}
+
 export class RunGraph {
   constructor(playback, story) {
     Object.assign(this, { playback, reader: story, box: $("run-graph-body"), story: null });
@@ -25,38 +65,9 @@ export class RunGraph {
     if (width <= 0) return;
     const row = width >= ROW && width >= SMALLEST * this.story.graph.width, graph = row ? this.story.graph : this.story.narrow;
     const scale = Math.min(1, width / graph.width);
-    const picture = svg("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, width: graph.width * scale, height: graph.height * scale, role: "img", "aria-label": "Graph of this run" });
-    picture.append(...graph.edges.map((edge) => this.edge(edge)), ...graph.edges.filter(({ size }) => size[0]).map((edge) => this.pill(edge)), ...graph.boxes.map((box) => this.visit(box)));
-    this.box.replaceChildren(picture);
+    this.box.replaceChildren(graphPicture(graph, scale, "Graph of this run", (name) => this.go(name)));
     this.active = null;
     this.frame();
-  }
-
-  edge({ course, title }) {
-    const [[x0, y0], [x1, y1]] = course.slice(-2), long = Math.max(Math.abs(x1 - x0) + Math.abs(y1 - y0), 1e-9);
-    const [ux, uy] = [(x1 - x0) / long, (y1 - y0) / long], neck = [x1 - HEAD * ux, y1 - HEAD * uy];
-    const group = svg("g", { class: "run-edge" }), tip = svg("title");
-    tip.textContent = title;
-    group.append(tip, svg("path", { class: "course", d: `M${[...course.slice(0, -1), neck].map((p) => p.join(" ")).join("L")}` }),
-      svg("path", { class: "tip", d: `M${x1} ${y1}L${neck[0] - 3 * uy} ${neck[1] + 3 * ux}L${neck[0] + 3 * uy} ${neck[1] - 3 * ux}Z` }));
-    return group;
-  }
-
-  pill({ pill: [x, y], size: [width, height], words }) {
-    const group = svg("g", { class: "pill" }), text = svg("text", { x, y: y + 3.6 });
-    text.textContent = words;
-    group.append(svg("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: 8 }), text);
-    return group;
-  }
-
-  visit({ name, left, top, width, height, text, fill: [colour, texture] }) {
-    const place = { x: left, y: top, width, height, rx: 7 }, group = svg("g", { class: "run-box", "data-name": name });
-    const title = svg("title"), label = svg("text", { class: "name", x: left + width / 2, y: top + 0.43 * height, "font-size": Math.min(12.5, (width - 8) / (0.62 * name.length)) });
-    const dwell = svg("text", { class: "long", x: left + width / 2, y: top + 0.82 * height });
-    [title.textContent, label.textContent, dwell.textContent] = [name, name, text];
-    group.append(title, svg("rect", { ...place, fill: colour }), ...(texture ? [svg("rect", { ...place, fill: `url(#fill-${texture})` })] : []), svg("rect", { ...place, class: "rim" }), label, dwell);
-    group.addEventListener("click", () => this.go(name));
-    return group;
   }
 
   // To the next visit of this name.
@@ -71,7 +82,6 @@ export class RunGraph {
     const name = this.story.named[this.story.names[this.reader.at(this.playback.clock)]];
     if (name === this.active) return;
     this.active = name;
-    const boxes = [...this.box.querySelectorAll(".run-box")], known = boxes.some((box) => box.dataset.name === name);
-    for (const box of boxes) box.classList.toggle("on", known ? box.dataset.name === name : box.dataset.name.endsWith(" others"));
+    lightBox(this.box, name);
   }
 }
