@@ -41,7 +41,7 @@ else:
 
 
 class _Pending:
-    """A method that replaces this in its class when it is first looked up."""
+    """Placeholder of a method in its class, replaced at the first lookup."""
 
     owner: type[Any]
 
