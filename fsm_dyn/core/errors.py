@@ -126,6 +126,10 @@ class StartWarning(UserWarning):
     """A run begins where a contact of its model cannot act."""
 
 
+class StepWarning(UserWarning):
+    """Steps of a run were shortened as a guard was neither proved nor found to fire."""
+
+
 class ModelWarning(UserWarning):
     """A model is valid, but a line of its file is likely a mistake."""
 
@@ -154,6 +158,11 @@ def warn_of_energy(model: str, texts: Iterable[str]) -> None:
 def warn_of_start(model: str, texts: Iterable[str]) -> None:
     """Warn of starts where contacts cannot act, at the line of the caller outside the package."""
     _warn_of(StartWarning, model, texts)
+
+
+def warn_of_steps(model: str, texts: Iterable[str]) -> None:
+    """Warn of steps shortened for guards that were not decided, at the line of the caller outside the package."""
+    _warn_of(StepWarning, model, texts)
 
 
 def _warn_of(category: type[Warning], model: str, texts: Iterable[str]) -> None:

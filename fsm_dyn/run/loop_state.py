@@ -35,10 +35,12 @@ from fsm_dyn.runtime.abi import (
     Restored,
     Sizes,
     Status,
+    Undecided,
 )
 from fsm_dyn.runtime.layouts import Buffers, Options, RunState, Tables, Work
 from fsm_dyn.runtime.library import RunStructure
 
+_UNDECIDED: Final = len(Undecided)
 _ONE_RUN = np.zeros(0, np.int64)  # in the place of the first rows
 
 
@@ -175,6 +177,8 @@ class RunArrays(Rows):
         Mode and context at the end.
     rank : float64 array
         Last estimate of the rank of the active rows (``State.rank``).
+    undecided : int64 array, shape (3,)
+        How many steps were halved as a guard was not decided; event and subject of the last such guard.
     passages : float64 array
         Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
     time_stepping : bool
@@ -198,6 +202,7 @@ class RunArrays(Rows):
     log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    undecided: Integers = field(default_factory=lambda: np.zeros(_UNDECIDED, dtype=np.int64), repr=False)
     time_stepping: bool = False
     saved: SavedState | None = field(default=None, repr=False)
 
@@ -431,7 +436,7 @@ def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | 
     """Provide a request of the compiled loop; return the outcome of the run if this is impossible."""
     if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
         loop.contacts = st.more_contacts(loop.tables, loop.contacts)
-        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, loop.contacts)
+        _renew_work(loop, loop.tables)
     elif status == Status.BUFFER_FULL:
         _grow_buffers(loop)
     elif status == Status.NEED_MODE:
@@ -517,8 +522,14 @@ def _take_tables(loop: LoopState, tables: Tables) -> None:
         return
     wanted = loop.work.wanted.copy()
     loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
-    loop.work, loop.work_packed = st.new_work(tables, loop.stages, loop.contacts)
+    _renew_work(loop, tables)
     loop.work.wanted[:] = wanted
+
+
+def _renew_work(loop: LoopState, tables: Tables) -> None:
+    undecided = loop.work.proof_numbers[:_UNDECIDED].copy()
+    loop.work, loop.work_packed = st.new_work(tables, loop.stages, loop.contacts)
+    loop.work.proof_numbers[:_UNDECIDED] = undecided
 
 
 def _differ_in_modes_alone(before: Tables, after: Tables) -> bool:
@@ -566,6 +577,7 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
         mode_end=counters[Counters.MODE],
         c_end=state.c.copy(),
         tried=int(loop.work.notes[Notes.CANDIDATES]),
+        undecided=loop.work.proof_numbers[:_UNDECIDED].copy(),
         log=loop.work.log.copy(),
         rank=state.rank.copy(),
         passages=loop.buffers.passages[: counters[Counters.PASSED]].copy(),

@@ -22,7 +22,7 @@ from fsm_dyn.automaton.initial_values import bound_arrays, model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.core.arrays import IntArray
-from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, warn_of_energy, warn_of_start
+from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, warn_of_energy, warn_of_start, warn_of_steps
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.loader import load as load_mechanism
@@ -49,7 +49,8 @@ from fsm_dyn.run.run_setup import (
 )
 from fsm_dyn.run.tolerances import Tolerances, numerics_of
 from fsm_dyn.run.trajectory import Trajectory
-from fsm_dyn.runtime.abi import RecordColumn
+from fsm_dyn.run.transitions import guard_name
+from fsm_dyn.runtime.abi import Event, RecordColumn
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.feasibility import GeometricFeasibility
@@ -401,7 +402,8 @@ class Simulator(RunSetups):
             least = executable.numerics.tolerances.gap or 0.0
             states = charts[begin.mode[0]].states
             of_start = starts_behind(executable.automaton, states, float(begin.t[0]), begin.x[0], first, least)
-        trajectory.check(of_start, fixed_steps=run.options.step is not None)
+        of_steps = _undecided(executable.automaton, raw)
+        trajectory.check(of_start, of_steps, fixed_steps=run.options.step is not None)
         return trajectory
 
     @staticmethod
@@ -453,10 +455,22 @@ class Resume:
         return self.continuation.stored()
 
 
+def _undecided(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
+    steps, event, subject = raw.undecided.tolist()
+    if not steps:
+        return ()
+    name = guard_name(automaton, Event(event), subject)
+    return (
+        f"{steps} steps were halved as bounds of the guard of '{name}' were too wide to decide it: bring repeated "
+        "terms of its expression together, or set a shorter longest step",
+    )
+
+
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
     """Return a run; warn of its warnings, raise RunError if it failed and this was requested."""
-    begins = len(trajectory.of_start)
-    warn_of_start(trajectory.model.name, trajectory.warnings[:begins])
+    begins = len(trajectory.of_start) + len(trajectory.of_steps)
+    warn_of_start(trajectory.model.name, trajectory.of_start)
+    warn_of_steps(trajectory.model.name, trajectory.of_steps)
     warn_of_energy(trajectory.model.name, trajectory.warnings[begins:])
     if trajectory.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_outcome()

@@ -92,6 +92,7 @@ class Trajectory:
         self._resume = resume
         self._final = final
         self.of_start: tuple[str, ...] = ()  # the first of the warnings: those of the start
+        self.of_steps: tuple[str, ...] = ()  # those of steps, which follow
 
     @property
     def rows(self) -> Samples:
@@ -217,17 +218,18 @@ class Trajectory:
         """Doubts about a run: a start behind a segment, an open energy balance."""
         return self.record.warnings
 
-    def check(self, of_start: Sequence[str], fixed_steps: bool) -> None:
+    def check(self, of_start: Sequence[str], of_steps: Sequence[str], fixed_steps: bool) -> None:
         """Find the warnings of a new run and add them to those of its start.
 
         Parameters
         ----------
-        of_start : sequence of str
+        of_start, of_steps : sequence of str
+            Warnings of the start, and of steps shortened for a guard.
         fixed_steps : bool
             Whether nothing controlled the error of its steps.
         """
-        self.of_start = tuple(of_start)
-        self.record.warnings = (*of_start, *energy_warnings(self.run, fixed_steps))
+        self.of_start, self.of_steps = tuple(of_start), tuple(of_steps)
+        self.record.warnings = (*of_start, *of_steps, *energy_warnings(self.run, fixed_steps))
 
     @property
     def change_points(self) -> tuple[ChangePoint, ...]:

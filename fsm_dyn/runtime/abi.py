@@ -698,6 +698,17 @@ class Notes:
     COUNT: Final = 7
 
 
+class Undecided(IntEnum):
+    """First integers of `fsm_work.proof_numbers`: of guards that were not decided.
+
+    How many steps were halved as a guard was neither proved nor found to fire; event and subject of the last one.
+    """
+
+    STEPS = 0
+    EVENT = 1
+    SUBJECT = 2
+
+
 class InputMotion(IntEnum):
     """How an input may change."""
 

@@ -33,11 +33,11 @@
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
-/* Integers in `work->proof_numbers`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
+/* Integers in `work->proof_numbers`, behind those of `enum fsm_undecided`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
    of these the ones that are left.  REGIONS: how many were chosen in the mode.
    FORCES: whether guards on forces that no program gives are among those needed; RECORDED: whether the motion of the present
    step is written. */
-enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, RECORDED, NEAR_ARMED, NEAR_WAITING, LISTS };
+enum { LOADED = FSM_UNDECIDED_SUBJECT + 1, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, RECORDED, NEAR_ARMED, NEAR_WAITING, LISTS };
 
 /* What is kept of the mode's guards, and room for the present step. */
 struct proof {
@@ -270,6 +270,16 @@ static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, cons
     return needed;
 }
 
+/* Count a step that is halved as guard `j` could not be decided in it. */
+static void note_undecided(const struct fsm_run *run, int64_t j)
+{
+    int64_t number = run->tables->mode_guard_start.at[run->state->counters->mode] + j;
+    int64_t *noted = run->work->proof_numbers.at;
+    noted[FSM_UNDECIDED_STEPS]++;
+    noted[FSM_UNDECIDED_EVENT] = run->tables->guard_event.at[number];
+    noted[FSM_UNDECIDED_SUBJECT] = run->tables->guard_contact.at[number];
+}
+
 /* Look through the step for where a guard fires unseen, left to right, halving what is not proved.
 
    Returns the fraction of the step to take instead: to where the guard is at or below `-tolerance`, or to where one that
@@ -317,6 +327,7 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
             continue;
         }
         if (boxes >= FSM_PROOF_BOXES) {
+            note_undecided(run, number);
             found = 0.5;
             break;
         }

@@ -220,6 +220,15 @@ struct fsm_notes {
     int64_t target;             // mode found, still without a chart
 };
 
+/* First integers of `fsm_work.proof_numbers`: of guards that were not decided.
+
+   How many steps were halved as a guard was neither proved nor found to fire; event and subject of the last one. */
+enum fsm_undecided {
+    FSM_UNDECIDED_STEPS = 0,
+    FSM_UNDECIDED_EVENT = 1,
+    FSM_UNDECIDED_SUBJECT = 2,
+};
+
 /* How an input may change. */
 enum fsm_input_motion {
     FSM_INPUT_JUMPS = 0,

@@ -187,7 +187,7 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
 /* guard_proof.c: its room, as numbers and as integers */
 #define FSM_PROOF_ROOM(sizes) \
     ((FSM_MOTION + 7) * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 2)
-#define FSM_PROOF_LISTS(sizes) (10 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
+#define FSM_PROOF_LISTS(sizes) (13 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
 #define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);

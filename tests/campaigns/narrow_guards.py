@@ -33,7 +33,7 @@ def _wheel(**more):
     }  # fmt: skip
 
 
-def _counting(when, crossing=""):
+def counting(when, crossing=""):
     entry = {"from": "*", "when": when, "set": {"count": "count + 1"}, "because": "a turn"}
     return _wheel(transitions=[entry | ({"crossing": crossing} if crossing else {})])
 
@@ -237,8 +237,8 @@ def _carried(limit):
 
 
 KINDS = {
-    "rotor": Narrow(_counting("sin(q) > c"), rotor),
-    "encoder": Narrow(_counting("sin(n*q)", "rising"), encoder),
+    "rotor": Narrow(counting("sin(q) > c"), rotor),
+    "encoder": Narrow(counting("sin(n*q)", "rising"), encoder),
     "washboard": Narrow(WASHBOARD, washboard),
     "lifted": Narrow(LIFTED, lifted),
     "pushed": Narrow(PUSHED, pushed),
