@@ -29,8 +29,8 @@ from fsm_dyn.derive.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.derive.tree_embedding import embed_cheapest, with_bearing_loads
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import functions
+from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.intervals import EnclosureCode, enclosure_code
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.programs.traversal import substitute, tangent
 

@@ -23,8 +23,8 @@ from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.page.frames import guard_texts
+from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.intervals import enclosure_code
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
 from fsm_dyn.run import online as oc

@@ -21,7 +21,7 @@ from fsm_dyn.derive.guards import Guard, ListedGuards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.values import parameter_values
-from fsm_dyn.programs.intervals import EnclosureCode
+from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, compile_programs
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run import structures as st

@@ -23,8 +23,8 @@ from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, names
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import ArgumentUnits
+from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
-from fsm_dyn.programs.intervals import enclosure_code
 from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import tangent

@@ -20,7 +20,7 @@ from fsm_dyn.derive.guards import Guard, ListedGuards, guard_catalogue, guards_o
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
-from fsm_dyn.programs.intervals import EnclosureCode, enclosure_code
+from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import structures as st

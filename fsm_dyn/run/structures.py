@@ -18,7 +18,7 @@ from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.laws import Law
 from fsm_dyn.language.shapes import CircleShape, Feature, LineShape, PlaneShape, SphereShape
-from fsm_dyn.programs.intervals import EnclosureCode
+from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.programs.kernels import Kernels, compile_programs
 from fsm_dyn.programs.program import Output, Program
 from fsm_dyn.programs.sources import share_angles

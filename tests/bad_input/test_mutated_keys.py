@@ -49,18 +49,21 @@ DECLARING = {
 class Key:
     word: LocatedStr
     path: tuple[str, ...]
+    value: Tree
 
     @property
     def declares(self) -> bool:
         if self.path[0] == "controllers":
             return len(self.path) == 2 or (len(self.path) == 4 and self.path[2] in ("inputs", "memory", "outputs"))
+        if self.path[0] == "pins" and len(self.path) == 2:  # the name of a connection, unless it says which
+            return isinstance(self.value, LocatedMapping) and "between" in self.value
         return len(self.path) == 2 and self.path[0] in DECLARING and self.word != "only_listed"
 
 
 def keys_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[Key]:
     if isinstance(tree, LocatedMapping):
         for word, value in tree.items():
-            yield Key(word, (*path, str(word)))
+            yield Key(word, (*path, str(word)), value)
             yield from keys_of(value, (*path, str(word)))
     elif isinstance(tree, LocatedList):
         for number, item in enumerate(tree):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.graph import OPERATIONS
-from fsm_dyn.programs.intervals import enclosure_code
 from fsm_dyn.programs.program import Layout, Output, Program
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import JET_NUMBERS

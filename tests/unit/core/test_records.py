@@ -70,7 +70,7 @@ CALLS = {
     "equal": lambda kind: kind(first=1, second=2.0) == kind(first=1, second=3.0),
     "unequal": lambda kind: kind(first=1) == kind(first=2),
     "other": lambda kind: kind(first=1) == (1, 2.0, [1], 7),
-    "hash": lambda kind: hash(kind(first=1)) == hash(kind(first=1, third=[4])),
+    "hash": lambda kind: len({hash(one) for one in [kind(first=1), kind(first=1, third=[4])]}),  # both alive
     "replace": lambda kind: dataclasses.asdict(dataclasses.replace(kind(first=1), first=4)),
     "assign": lambda kind: setattr(kind(first=1), "first", 2),
     # a frozen subclass with slots of the standard library refuses with a TypeError on super() in 3.11

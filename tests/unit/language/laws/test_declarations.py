@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from fsm_dyn.language.laws import FREE, LAWS
+from fsm_dyn.language.laws import FREE, LAWS, Traits
 from fsm_dyn.run import structures as st
 from fsm_dyn.runtime.abi import ContactFlag
 from tests.source_trees import PACKAGE, modules, nodes
 
 NAMES = {law.name for law in LAWS}
-TRAITS = ("frictional", "sticks_always", "in_space", "bounded_face", "lossy", "outlined")
+TRAITS = tuple(name for name, member in vars(Traits).items() if isinstance(member, property))
 
 
 def kinds_compared(path):
