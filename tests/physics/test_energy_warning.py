@@ -80,7 +80,7 @@ def test_states_that_their_rates_do_not_explain_are_found():
     record.x[row:, run.model.layout.u_slice] *= 0.9  # as if a step had lost a tenth of all speeds
     record.x_dot[row:, run.model.layout.q_slice] *= 0.9
     del run.run.all
-    run.check((), False)
+    run.check((), (), False)
     assert f"between t = {record.t[row - 1]:.6g} s and {record.t[row]:.6g} s" in run.warnings[0]
 
 
@@ -92,7 +92,7 @@ def test_a_run_that_ends_where_values_are_not_finite_has_no_balance(table, fixed
     del run.run.all
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        run.check((), fixed_steps)
+        run.check((), (), fixed_steps)
     assert run.warnings == ()
 
 
