@@ -33,10 +33,9 @@
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
-/* Integers in `work->proof_numbers`, behind those of `enum fsm_undecided`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
-   of these the ones that are left.  REGIONS: how many were chosen in the mode.
-   FORCES: whether guards on forces that no program gives are among those needed; RECORDED: whether the motion of the present
-   step is written. */
+/* Integers in `work->proof_numbers`, behind those of `enum fsm_undecided`; then lists of guards: armed ones that may be near
+   zero, waiting ones, others, and of these the ones that are left.  REGIONS: how many were chosen in the mode.  FORCES:
+   whether guards on forces that no program gives are needed; RECORDED: whether the motion of this step is written. */
 enum { LOADED = FSM_UNDECIDED_SUBJECT + 1, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, RECORDED, NEAR_ARMED, NEAR_WAITING, LISTS };
 
 /* What is kept of the mode's guards, and room for the present step. */
@@ -281,10 +280,8 @@ static void note_undecided(const struct fsm_run *run, int64_t j)
 }
 
 /* Look through the step for where a guard fires unseen, left to right, halving what is not proved.
-
    Returns the fraction of the step to take instead: to where the guard is at or below `-tolerance`, or to where one that
    waits has risen that falls again; FSM_PROVED where there is nothing.
-
    `halves` (4,): the guard's jets in the first half of the step and in its middle, then of the second; NULL: not known. */
 static double search_step(const struct fsm_run *run, const struct proof *p, int64_t number, const struct watched *w,
                           double h, const struct fsm_jet *halves)
@@ -677,7 +674,6 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
 }
 
 /* Enclose the guards listed in both halves of the step, all at once: the terms that forces follow from are common to them.
-
    Returns four jets for each guard, see search_step; NULL where there is no room. */
 static const struct fsm_jet *halves_of(const struct fsm_run *run, const struct proof *p, double h, const int64_t *guards,
                                        int64_t count)
@@ -753,7 +749,6 @@ static bool has_enclosures(const struct fsm_run *run)
 
 /* Prove the trial step of length `h` (s), whose middle and end are in the workspace, in which no guard was seen to fire before
    its end.
-
    Returns 1, or the fraction of the step to take instead. */
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h)
 {

@@ -29,7 +29,7 @@ class Tables(NamedTuple):
     # (n_modes,) or empty: address of what embeds a mode online (struct fsm_online_mode), 0 where kernels stand for it.
     mode_online: Integers
     online_routine: Integers  # (1,) or empty: address of fsm_online_evaluate.
-    # Empty if no guard may be left out of a step (guards.c). (n_modes,): `full` without the guards with a kernel in
+    # Empty if no guard may be left out of a step (far_guards.c). (n_modes,): `full` without the guards with a kernel in
     # `guard_kernels`, zeros for these; NULL if the mode has none.
     mode_core: Integers
     guard_kernels: Integers  # (n_guards,): writes value and slope of one guard; NULL for guards in the core.
@@ -179,7 +179,7 @@ class Work(NamedTuple):
     log: Floats  # candidates of the current decision
     implied: Integers  # 1: the gap of this open contact is determined by two closed ones
     c_after: Floats  # context after a pending transition; the state is in `x_mid`
-    far: Floats  # Guards left out of steps (guards.c); empty if none may be.
+    far: Floats  # Guards left out of steps (far_guards.c); empty if none may be.
     near: Integers  # (1 + max_guards,): number of guards not left out, and their numbers in the mode
     is_far: Codes  # (max_guards,)
     centres: Floats  # (4, n_shapes, 6): at their choice; at the start, the middle and the end of a step

@@ -348,7 +348,7 @@ struct fsm_work {
     fsm_vector log;      // candidates of the current decision
     fsm_indices implied; // 1: the gap of this open contact is determined by two closed ones
     fsm_vector c_after;  // context after a pending transition; the state is in `x_mid`
-    // Guards left out of steps (guards.c); empty if none may be.
+    // Guards left out of steps (far_guards.c); empty if none may be.
     struct fsm_far *far;
     int64_t far_count;
     fsm_indices near;   // (1 + max_guards,): number of guards not left out, and their numbers in the mode

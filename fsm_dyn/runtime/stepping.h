@@ -156,11 +156,9 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fractio
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
 FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
 
-/* input_enclosure.c */
+/* state_enclosure.c */
 FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end,
                                            int64_t *evaluated);
-
-/* state_enclosure.c */
 #define FSM_MOTION 10 // numbers of the motion of a state in a step
 FSM_LOCAL void fsm_record_state(const struct fsm_run *run, int64_t i, double h, double *motion);
 FSM_LOCAL void fsm_bound_state(const struct fsm_run *run, int64_t i, double h, double *least, double *most, double *speed);
@@ -193,7 +191,7 @@ FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
 FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run);
 
-/* guards.c */
+/* far_guards.c */
 FSM_LOCAL int64_t fsm_guards_looked_at(const struct fsm_run *run, const int64_t **numbers);
 FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vector x, double *out);
 FSM_LOCAL double fsm_first_event_of_all(const struct fsm_run *run, double h, double t_end, int64_t *guard);

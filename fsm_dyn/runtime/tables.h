@@ -77,7 +77,7 @@ struct fsm_tables {
     fsm_indices mode_online;
     // (1,) or empty: address of fsm_online_evaluate.
     fsm_indices online_routine;
-    // Empty if no guard may be left out of a step (guards.c). (n_modes,): `full` without the guards with a kernel in
+    // Empty if no guard may be left out of a step (far_guards.c). (n_modes,): `full` without the guards with a kernel in
     // `guard_kernels`, zeros for these; NULL if the mode has none.
     fsm_kernels mode_core;
     // (n_guards,): writes value and slope of one guard; NULL for guards in the core.
