@@ -266,7 +266,7 @@ def _inside(form: GeometryForm, kind: str) -> bool:
     if form.side.text == "inside":
         return True
     raise ModelError(
-        f"the free side of a {kind} is one of two", form.side.where, found=form.side.text, allowed="outside, inside"
+        f"the free side of the {kind} is one of two", form.side.where, found=form.side.text, allowed="outside, inside"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError, PhaseWarning, did_you_mean, warn_caller
 from fsm_dyn.language.check_expressions import check_expressions, parameter_scope, scopes_and_dimensions
@@ -589,7 +589,7 @@ class References:
         initial = self.mechanism.initial
         if initial.mode is not None:
             self._mode(initial.mode)
-        for name in initial.values:
+        for name in (*initial.misfits, *initial.values):
             if name in self.mechanism.memory:
                 raise ModelError(
                     f"{str(name)!r} is a memory", where_of(name), remedy="its first value stands under `memory`"
@@ -597,10 +597,28 @@ class References:
             try:
                 self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
             except ModelError as error:
-                error.remedy = error.remedy or did_you_mean(name, keys_of(Initial))
+                error.remedy = self._start_meant(name) or error.remedy
                 raise
+            if name in initial.misfits:
+                raise initial.misfits[name]
         for name in initial.guess:
             self._one_of(name, "a coordinate", list(self.mechanism.coordinate_names))
+
+    def _start_meant(self, name: str) -> str:
+        """Return the remedy for a state of a contact, a rest or a misspelt key under ``initial``, or an empty text."""
+        if name in _RESTS:
+            return "`settle: true` finds a rest"
+        contacts = self.mechanism.contacts
+        if name not in contacts and name not in _STATES_OF_CONTACTS:
+            return did_you_mean(name, keys_of(Initial))
+        contact = contacts.get(name) or next(iter(contacts.values()), None)
+        states = "..." if contact is None else f"{contact.name}: {contact.states[1]}"
+        return f"a mode has the states of contacts: `modes: {{start: {{{states}}}}}` and `initial: {{mode: start}}`"
+
+
+#: Words under ``initial`` for states of contacts, and for a rest.
+_STATES_OF_CONTACTS: Final = frozenset({"closed", "open", "contact", "contacts", "state", "states", "stick", "slide"})
+_RESTS: Final = frozenset({"rest", "at_rest", "equilibrium", "static", "settled"})
 
 
 # -- Orders: frames after their parents, points after their reference points; no cycles ----------------------

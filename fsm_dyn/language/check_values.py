@@ -100,7 +100,8 @@ class UnitCheck:
         unit: Any = key.unit(self.entry, self) if callable(key.unit) else key.unit
         wanted: Iterable[Dimension] | None = unit if unit is None or isinstance(unit, list) else [unit]
         what = noun(attribute, key, self.entry, self.label, "" if self.owner is None else self.owner.label)
-        found = expression_type(text, getattr(self.scopes, scope), what, wanted, key.type)
+        undeclared = getattr(self.entry, "unit", None) == ""
+        found = expression_type(text, getattr(self.scopes, scope), what, wanted, key.type, unit_key=undeclared)
         if key.at_once and key.bounds is not None and found.value is not None:
             key.bounds.check(found.value, text, what)
         return found

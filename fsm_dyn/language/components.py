@@ -27,7 +27,7 @@ from fsm_dyn.language.body_forms import SIGNS, OutlineForm
 from fsm_dyn.language.build import frame_of
 from fsm_dyn.language.build_contacts import with_pairs_written_out
 from fsm_dyn.language.elements import EulerFrame, Input
-from fsm_dyn.language.expression_tree import Text, Token, read_quantity, tokenise
+from fsm_dyn.language.expression_tree import Text, Token, is_name, read_quantity, tokenise
 from fsm_dyn.language.joint_expansion import JointExpansion
 from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.keyed import KeyedMapping, keys_of, renamed
@@ -203,7 +203,7 @@ def _names_of(section: Tree | None) -> list[LocatedStr]:
     """Return the names of the entries of a section."""
     if isinstance(section, LocatedList):
         found = [item.get(LocatedStr("name")) if isinstance(item, LocatedMapping) else item for item in section]
-        return [LocatedStr(item.text, item.where) for item in found if isinstance(item, Scalar)]
+        return [LocatedStr(item.text, item.where) for item in found if isinstance(item, Scalar) and is_name(item.text)]
     return [*_mapping(section)]
 
 
@@ -580,6 +580,8 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
     loads = [load for load in component.loads if load.gravity is None or load.on is not None]
     update["loads"] = (*form.loads, *renaming.apply(loads))
     update["transitions"] = (*form.transitions, *renaming.apply(component.transitions))
+    for misfit in component.initial.misfits.values():
+        raise misfit
     values = {**renaming.apply(component.initial.values), **form.initial.values}
     guess = {**renaming.apply(component.initial.guess), **form.initial.guess}
     update["initial"] = replace(

@@ -86,11 +86,20 @@ class Friction:
     infinite: bool = False
 
 
+def _is_infinite(tree: Tree) -> bool:
+    return isinstance(tree, Scalar) and (tree.text == "inf" or tree.value == float("inf"))
+
+
 def _friction(tree: Tree) -> Friction:
     if isinstance(tree, LocatedMapping):
+        for infinite in (value for value in tree.values() if _is_infinite(value)):
+            raise ModelError(
+                "one coefficient of two is infinite", infinite.where, found=describe(infinite),
+                allowed="{static: ..., kinetic: ...} with numbers", remedy="`friction: inf` sticks whenever closed",
+            )  # fmt: skip
         both = CoefficientsForm.read(tree)
         return Friction(both.static, both.kinetic)
-    if isinstance(tree, Scalar) and (tree.text == "inf" or tree.value == float("inf")):
+    if _is_infinite(tree):
         return Friction(infinite=True)
     if isinstance(tree, LocatedList) or (isinstance(tree, Scalar) and isinstance(tree.value, bool)):
         raise ModelError(

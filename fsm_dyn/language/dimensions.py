@@ -172,6 +172,11 @@ def _word_meant(name: str, scope: Scope) -> str:
     return f"write the power of a unit with ^: {name[:-1]}^{power}" if power else ""
 
 
+def _bound(left: Dimension, right: Dimension) -> str:
+    """Return the remedy for 1/2 m in place of half a metre, which is wrong by the square of a unit."""
+    return _BINDS if all(exponent % 2.0 == 0.0 for exponent in divide(left, right)) else ""
+
+
 def _rate_meant(name: str, scope: Scope) -> str:
     for q in sorted(scope.known):
         words = (f"{q}_dot", f"{q}dot", f"d{q}", f"d{q}dt", f"{q}_d", f"{q}p", f"v_{q}", f"omega_{q}")
@@ -279,7 +284,8 @@ class QuantityAlgebra:
             f"unknown name {name!r} in {scope.label}", found=name,
             allowed="" if scope.known else "numbers with units, such as 0.5 s",
             remedy=_word_meant(name, scope)
-            or did_you_mean(name, [*choices, *scope.known, "pi"])
+            or did_you_mean(name, [*choices, "pi"])
+            or did_you_mean(name, scope.known)
             or ("a direction is N.x, N.y, or an axis of another frame" if name in _DIRECTIONS else "")
             or (f"declare it: `parameters: {{{name}: 1}}`" if scope.known else ""),
         )  # fmt: skip
@@ -453,7 +459,9 @@ class QuantityAlgebra:
             unit = dimension_text(right.dimension if left.dimension == DIMENSIONLESS else left.dimension)
             raise ExpressionError(
                 f"units do not match: {_unit(left)} {word} {_unit(right)}",
-                remedy=f"give the number the unit {unit}; an angle has none" if bare else _BINDS,
+                remedy=f"give the number the unit {unit}; an angle has none"
+                if bare
+                else _bound(left.dimension, right.dimension),
             )
         return right.dimension if left.zero else left.dimension
 
@@ -507,7 +515,13 @@ def _value(op: str, left: DimensionedValue, right: DimensionedValue) -> float | 
 
 
 def expression_type(
-    text: Text, scope: Scope, what: str, wanted: Iterable[Dimension] | None = None, kind: Kind = "scalar"
+    text: Text,
+    scope: Scope,
+    what: str,
+    wanted: Iterable[Dimension] | None = None,
+    kind: Kind = "scalar",
+    *,
+    unit_key: bool = False,
 ) -> DimensionedValue:
     """Return the kind and dimension of an expression.
 
@@ -522,12 +536,15 @@ def expression_type(
     wanted : dimensions, optional
         Allowed dimensions; None for any.
     kind : {'scalar', 'vector', 'condition'}
+    unit_key : bool
+        Whether a key ``unit`` may declare its unit, and is missing.
 
     Raises
     ------
     ModelError
         With the place of the expression.
     """
+    choices = None if wanted is None else list(wanted)
     try:
         quantity = fold(parse(text), QuantityAlgebra(scope))
     except ExpressionError as error:
@@ -536,7 +553,9 @@ def expression_type(
             text.where,
             found=excerpt(text.text),
             allowed=error.allowed,
-            remedy=(_misread(text, scope.known) if error.remedy in ("", _BINDS) else "") or error.remedy,
+            remedy=_misread(text, scope, choices, kind) or error.remedy
+            if error.remedy in ("", _BINDS)
+            else error.remedy,
         ) from None
     if quantity.kind != kind:
         raise ModelError(
@@ -545,18 +564,22 @@ def expression_type(
             found=excerpt(text.text),
             remedy=_KIND_REMEDIES.get((kind, quantity.kind), ""),
         )
-    if wanted is not None and quantity.dimension is not None and not quantity.zero:
-        choices = list(wanted)
-        if quantity.dimension not in choices:
-            raise _wrong_unit(text, what, quantity.dimension, choices, scope.known)
-    return quantity
+    if choices is None or quantity.zero or quantity.dimension is None or quantity.dimension in choices:
+        return quantity
+    unfit = _wrong_unit(text, what, quantity.dimension, choices, scope.known)
+    unfit.remedy = _misread(text, scope, choices, kind) or unfit.remedy
+    if unit_key and choices == [DIMENSIONLESS]:
+        unfit.remedy = f"declare it: `unit: {dimension_text(quantity.dimension)}`"
+    raise unfit
 
 
 _KIND_REMEDIES: Mapping[tuple[str, str], str] = {
     ("vector", "scalar"): "multiply by an axis: 2*N.x; the zero vector is 0*N.x",
     ("scalar", "vector"): "take a component: dot(v, N.x), or the length: norm(v)",
+    ("vector", "condition"): "a vector is x*N.x + y*N.y",
+    ("condition", "vector"): "compare numbers: dot(v, N.x) > 0",
     ("condition", "scalar"): "write a comparison: x > 0",
-    ("scalar", "condition"): "write where(condition, 1, 0), or in place of `a == b` the difference `a - b`",
+    ("scalar", "condition"): "in place of `a > b` write the difference `a - b`, or where(condition, 1, 0)",
 }
 
 
@@ -582,8 +605,8 @@ def _wrong_unit(
     units = " or ".join(dict.fromkeys(dimension_text(d) if d != DIMENSIONLESS else "no unit" for d in wanted))
     angle = misplaced_angle(text.text, found, wanted)
     unit = angle or ("has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}")
-    remedy = _misread(text, known)
-    if not remedy and found == DIMENSIONLESS and not angle:
+    remedy = ""
+    if found == DIMENSIONLESS and not angle:
         declared = known.get(text.text)
         if _is_number(text):
             remedy = f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
@@ -615,19 +638,24 @@ def _is_number(text: Text) -> bool:
     return isinstance(parse(text), Number)
 
 
-def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
-    """Return a hint if a unit in the text is also a name of the model."""
+def _misread(text: Text, scope: Scope, wanted: list[Dimension] | None, kind: Kind) -> str:
+    """Return a hint if the text fits once a unit in it is read as the name of the model that it also is."""
+    read, hint = text.text, ""
     try:
-        numbers = [node for node in walk(parse(text)) if isinstance(node, Number) and node.dimension is not None]
+        for number in [node for node in walk(parse(text)) if isinstance(node, Number) and node.dimension is not None]:
+            words = re.finditer(r"\s*[*/]\s*\(?\s*([A-Za-z]\w*)", number.text)
+            word = next((word for word in words if word[1] in scope.known), None)
+            if word is None:
+                continue
+            bracketed = f"({number.text[: word.start()]})" + number.text[word.start() :].replace("^", "**")
+            read = read.replace(number.text, bracketed)
+            role = scope.known[word[1]].role
+            hint = hint or f"{word[1]!r} in {number.text!r} is read as a unit; for {role} put brackets: {bracketed}"
+        found = fold(parse(read), QuantityAlgebra(scope)) if hint else None
     except ExpressionError:
         return ""
-    for number in numbers:
-        for word in re.findall(r"[*/(]\s*([A-Za-z]\w*)", number.text):
-            if word in known:
-                return (
-                    f"{word!r} in {number.text!r} is read as a unit; for {known[word].role} put brackets: (2 N)*{word}"
-                )
-    return ""
+    fits = found is not None and found.kind == kind and (wanted is None or found.zero or found.dimension in wanted)
+    return hint if fits else ""
 
 
 # -- Use of units by a model ---------------------------------------------------------------------------------

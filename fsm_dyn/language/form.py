@@ -55,6 +55,8 @@ def expression(tree: Tree) -> Text:
         hexadecimal = isinstance(tree.value, int) and not tree.text.strip("+-").isdigit()
         return Text(str(tree.value) if hexadecimal else tree.text, tree.where)
     remedy = "a vector is x*N.x + y*N.y; expressions with commas are quoted" if isinstance(tree, LocatedList) else ""
+    if isinstance(tree, LocatedMapping):
+        remedy = "write the value alone, without a key and braces"
     raise ModelError(
         "a number or an expression is wanted",
         tree.where,

@@ -42,7 +42,7 @@ T = TypeVar("T")
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _APPENDED = frozenset({"phases", "pins", "imposed"})
 _LEFT_OUT = _APPENDED | {"where", "written", "digest", "text", "variants", "coupled_ports", "names", "switches"}
-_LEFT_OUT |= {"feature_names", "mappings"}  # part of names of contacts; see _younger
+_LEFT_OUT |= {"feature_names", "mappings", "misfits"}  # part of names of contacts; see _younger; a model has no misfits
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:

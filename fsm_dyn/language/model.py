@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError, did_you_mean
+from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
-from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.expression_tree import Text, is_name
 from fsm_dyn.language.form import expression, name
 from fsm_dyn.language.interfaces import Controller, Port
-from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of
+from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of, keys_of
 from fsm_dyn.language.keys import (
     EXPRESSION,
     FLAG,
@@ -28,7 +28,6 @@ from fsm_dyn.language.keys import (
     TEXT,
     UNIT,
     VALUE,
-    Kind,
     Schema,
     key,
     leaf,
@@ -44,7 +43,7 @@ from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import PartName, Requirement, RunPhase
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import DENSITY, INERTIA, LENGTH, MASS
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree, describe, where_of
 
 # -- Parameters of a model, with the tolerances for studies --------------------------------------------------
 
@@ -310,24 +309,6 @@ class TransitionSpec:
     where: Location = NOWHERE
 
 
-def _initial_value(tree: Tree, at: LocatedStr) -> Text:
-    """Return a value under ``initial``; flags and mappings are misspelt keys."""
-    if isinstance(tree, Scalar) and isinstance(tree.value, bool):
-        raise ModelError(
-            f"{str(at)!r} under initial is neither true nor false", at.where, found=at,
-            allowed="settle: true, or a number", remedy=did_you_mean(at, ["settle"]),
-        )  # fmt: skip
-    if isinstance(tree, LocatedMapping):
-        raise ModelError(
-            f"initial has no key {str(at)!r} with a mapping", at.where, found=describe(tree), allowed="guess",
-            remedy=did_you_mean(at, ["guess"]) or "give one value",
-        )  # fmt: skip
-    return expression(tree)
-
-
-_VALUE_OF: Final = Kind(_initial_value, lambda: VALUE, "expression", example="0.1 m", expressions=True)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Initial(KeyedMapping):
     """Start of a run: values of coordinates and speeds, by name, and keys.
@@ -348,12 +329,24 @@ class Initial(KeyedMapping):
         section(EXPRESSION, "guess", name=name), "coordinates that may move for loops to close", factory=dict,
         example={"q2": "30 deg"},
     )  # fmt: skip
-    values: Mapping[str, Text] = others(_VALUE_OF, "coordinate or speed", "its initial value")
+    values: Mapping[str, Text] = others(
+        replace(EXPRESSION, example="0.1 m"), "coordinate or speed", "its initial value"
+    )
+    misfits: Mapping[str, ModelError] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def read(cls, tree: Tree, at: LocatedStr | None = None, **more: Any) -> Self:
-        """Return the start, with its place."""
-        return super().read(tree, at, **more, where=tree.where)
+        """Return the start, with its place; invalid values wait until it is known whether their words are names."""
+        misfits: dict[str, ModelError] = {}
+        for word, value in tree.items() if isinstance(tree, LocatedMapping) else ():
+            try:
+                if is_name(word) and word not in keys_of(cls):
+                    EXPRESSION.read(value, word)
+            except ModelError as error:
+                misfits[word] = error
+        if isinstance(tree, LocatedMapping):
+            tree = LocatedMapping({word: value for word, value in tree.items() if word not in misfits}, tree.where)
+        return super().read(tree, at, **more, where=tree.where, misfits=misfits)
 
     def checked(self) -> Self:
         """Return the start if nothing is both given and guessed.

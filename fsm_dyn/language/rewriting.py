@@ -325,7 +325,10 @@ def with_kinks(mechanism: Mechanism) -> Mechanism:
 
     def smooth(name: str, text: Text) -> Text:
         rewriting = _Rewriting(str(name), text, coordinates, frozenset({*memory, *mechanism.parameters, *coordinates}))
-        tree = rewriting.smooth(parse(text))
+        tree = parse(text)
+        if _misplaces_a_condition(tree):
+            return text  # the check of units refuses it, as written
+        tree = rewriting.smooth(tree)
         memory.update(rewriting.memory)
         transitions.extend(rewriting.transitions)
         return Text(_text(tree), text.where) if rewriting.memory else text
@@ -362,6 +365,8 @@ def _refuse_in_bodies(mechanism: Mechanism, coordinates: frozenset[str]) -> None
     for place in places:
         for text in texts_of(place):
             tree = parse(text)
+            if _misplaces_a_condition(tree):
+                continue  # the check of units refuses it
             chooses = [node for node in nodes.walk(tree) if _chooses(node)]
             if any(not coordinates.isdisjoint(nodes.free_names(node)) for node in chooses):
                 raise ModelError(
@@ -374,6 +379,26 @@ def _refuse_in_bodies(mechanism: Mechanism, coordinates: frozenset[str]) -> None
 
 def _chooses(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Compare) or (isinstance(node, nodes.Call) and node.function in CASE_FUNCTIONS)
+
+
+def _misplaces_a_condition(tree: nodes.Node) -> bool:
+    """Whether a condition is where a number must be: it has no kink."""
+    conditions = nodes.Compare | nodes.Boolean
+    return isinstance(tree, conditions) or any(
+        isinstance(part, conditions) for node in nodes.walk(tree) for part in _numbers_of(node)
+    )
+
+
+def _numbers_of(node: nodes.Node) -> tuple[nodes.Node, ...]:
+    """Return the operands that must be numbers."""
+    match node:
+        case nodes.Binary():
+            return node.left, node.right
+        case nodes.Unary(op="-"):
+            return (node.operand,)
+        case nodes.Call():
+            return node.arguments[node.function == "where" :]
+    return ()
 
 
 def _is_motion(node: nodes.Node) -> bool:

@@ -1,4 +1,4 @@
-"""Every file in ``files/`` is malformed; its first lines say where the error is and what the message says."""
+"""Every file in ``files/`` is malformed; its first lines have the place of the error and parts of its message."""
 
 import re
 from pathlib import Path

@@ -318,3 +318,12 @@ class TestCount:
         block(**model, speeds=rates)
         refused(block, "4 coordinates need as many", "1 unit norms", **model, speeds={"w": rates["wx"]})
         refused(block, "`speeds` must be given", **model)
+
+
+@pytest.mark.parametrize(
+    "gap", ["x > 0", "x > 0 and y > 0", "y - (x > 0)", "-(x > 0)", "abs(x > 0)", "where(x > 0, y, y > 0)"]
+)
+def test_a_condition_in_place_of_a_number_is_shown_as_written(block, gap):
+    error = refused(block, "condition", contacts={"ground": {"gap": gap}}, modes=None, transitions=None, initial=None)
+    assert error.found == gap
+    assert "where(" in error.remedy
