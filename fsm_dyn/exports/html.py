@@ -22,7 +22,7 @@ from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.broadcast import plain
 from fsm_dyn.page.frames import FrameEncoder, guard_texts
 from fsm_dyn.page.live_phases import phases_payload
-from fsm_dyn.page.live_view import coupled_for_page
+from fsm_dyn.page.live_view import coupled_for_page, is_scheduled
 from fsm_dyn.page.playback import plain_json
 from fsm_dyn.page.ports import PortHandle, PortHandles, with_default_ports
 from fsm_dyn.page.report import COMPILING_POLICY, page_text
@@ -121,7 +121,7 @@ def _payload(
         "phases": phases_payload(mechanism),
         "port": ports[0]["name"] if ports else "",
         "speed": 1.0,
-        "schedule": not own_ports if any(mechanism.inputs.values()) else None,
+        "schedule": not own_ports if is_scheduled(mechanism) else None,
         "period": PERIOD,
         "setup": {"parameters": _parameters(encoder, run), "drives": _drives(run), "waiting": [], "mode": ""},
         "recording": "", "device": None, "alone": True,

@@ -270,7 +270,7 @@ class LiveBroadcast:
             self._rereading = asyncio.create_task(self._reread(view))
         if event.get("event") in ("pending_reset", "command_done"):
             self._send({"kind": "setup", "number": view.number, **view.run_parameters.payload()})
-        self._send({"kind": "event", "number": view.number, **event})
+        self._send({**event, "kind": "event", "number": view.number})  # of the run: a constraint has its own
 
     async def _reread(self, view: LiveView) -> None:
         """Replace the frame encoder after a reset with other parameters."""
@@ -315,8 +315,9 @@ class LiveBroadcast:
         match command["do"]:
             case "restart" if self._graph is not None:
                 await self.start(self._graph)
-            case "schedule" if self._graph is not None:
-                self.options = replace(self.options, schedule=command["on"])
+            case ("schedule" | "look_ahead") as option if self._graph is not None:
+                value = command["on"] if option == "schedule" else AHEAD * command["on"]
+                self.options = replace(self.options, **{option: value})
                 await self.start(self._graph)
             case "emulate" if command["what"] == PLAY and view is not None:
                 port = view.port_handles.port(view.port)
@@ -416,6 +417,7 @@ def plain(data: Any) -> Any:
 # -- Page commands: validation of every message from a page --------------------------------------------------
 
 LONGEST: Final = 1024  # bytes of a message
+AHEAD: Final = 0.1  # s: to be seen in a chart of some seconds
 MESSAGE_RATE: Final = 240.0  # Hz, messages per page
 BURST: Final = 480.0
 FARTHEST: Final = 1e6  # m, bound of pointer positions
@@ -432,8 +434,8 @@ _NAME: Final = 200
 _WHOLE: Final = 2**53  # beyond it, whole numbers are not exact
 
 _FIELDS: Final = (
-    "step", "speed", "schedule", "set", "input", "initial", "port", "point", "view_direction", "seek", "seek_row",
-    "transition_details", "emulate", "hand", "press", "charts", "constrain", "release",
+    "step", "speed", "schedule", "look_ahead", "set", "input", "initial", "port", "point", "view_direction", "seek",
+    "seek_row", "transition_details", "emulate", "hand", "press", "charts", "constrain", "release",
 )  # fmt: skip
 _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next", "live", "visits", "loads")
 
@@ -470,7 +472,7 @@ def _fields(what: object, data: dict[str, Any]) -> dict[str, Any]:
         return {"ticks": int(_number(data, "ticks", 1.0, MOST_STEPS))}
     if what == "speed":
         return {"value": _number(data, "value", SLOWEST, 1.0)}
-    if what == "schedule":
+    if what in ("schedule", "look_ahead"):
         return {"on": _flag(data, "on")}
     if what == "port":
         return {"port": _name(data, "port"), "twist": _flag(data, "twist")}

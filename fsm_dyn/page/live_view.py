@@ -474,7 +474,7 @@ class LiveView:
             "port": self.port,
             "imposable": hand_slots(mechanism),
             "speed": self.speed,
-            "schedule": self.schedule if mechanism.inputs and any(mechanism.inputs.values()) else None,
+            "schedule": self.schedule if is_scheduled(mechanism) else None,
             "period": self.options.period,
             "look_ahead": self.options.look_ahead,
             "setup": {**self.run_parameters.payload(), "mode": self.options.mode},
@@ -690,6 +690,11 @@ def pointer(axes: int) -> CouplingDevice:
     """Return the page's pointer as a coupling device."""
     limits = Limits(velocity=POINTER_SPEED, angular_velocity=POINTER_SPEED, dead_man_button=0)
     return CouplingDevice("pointer", {"axes": axes}, DeviceMap(), limits, POINTER_TIMEOUT, owner_timeout=0.0)
+
+
+def is_scheduled(mechanism: Mechanism) -> bool:
+    """Return whether a model gives some input a course."""
+    return any(item.schedule is not None for item in mechanism.inputs.values())
 
 
 def coupled_for_page(

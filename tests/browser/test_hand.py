@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.test_widths import CLEAN, WIDTHS, checked
+
 pytestmark = pytest.mark.browser
 
 RODS = """
@@ -104,8 +106,11 @@ def test_a_rod_is_pinned_and_released(viewed, tmp_path):
 
 def test_a_line_ahead_shows_the_next_transition(viewed):
     """The ball's impacts are foreseen: a thin line to the right of the present, and the time until then."""
-    _, page = viewed("bouncing_ball", "--look-ahead", "0.2")
+    _, page = viewed("bouncing_ball")
     page.running()
+    assert page.evaluate("fsmDyn.model.look_ahead") == 0.0
+    page.click("#ahead")
+    page.wait("fsmDyn.model.look_ahead === 0.1 && document.querySelector('#ahead').checked")
     seen = page.wait(
         """(() => {
             const line = document.querySelector(".strip .head.next"), charts = fsmDyn.charts;
@@ -116,5 +121,71 @@ def test_a_line_ahead_shows_the_next_transition(viewed):
         })()"""
     )
     assert seen["left"] >= seen["right"] - 2.0
-    assert 0 <= int(seen["text"].removesuffix(" ms")) <= 200
+    assert 0 <= int(seen["text"].removesuffix(" ms")) <= 100
+    page.click("#ahead")
+    page.wait("fsmDyn.model.look_ahead === 0")
+    page.running()
+    assert page.evaluate("[...document.querySelectorAll('.strip .head.next')].every((line) => line.hidden)")
     assert page.complaints == []
+
+
+CARTS = """
+fsm_dyn: 1
+name: two_discs
+coordinates: {a: m, b: m}
+points:
+  A: {from: O, at: a*N.x}
+  B: {from: O, at: b*N.x}
+bodies:
+  left: {center: A, mass: 1 kg}
+  right: {center: B, mass: 3 kg}
+shapes:
+  striker: {circle: {frame: N, center: A, radius: 0.05 m}}
+  target: {circle: {frame: N, center: B, radius: 0.05 m}}
+ports: {handle: {coordinate: b}}
+imposable: 1
+initial: {a: -0.2 m, a_dot: 0.2 m/s}
+"""
+PLACES = "[fsmDyn.last.t, ...[0, 1].map((k) => fsmDyn.last.shapes[6 * k + 4])]"  # s, m, m
+
+
+def speeds(page):
+    """Return the speeds of the first two shapes, m/s."""
+    before = page.evaluate(PLACES)
+    page.wait(f"fsmDyn.last.t > {before[0]} + 0.2")
+    after = page.evaluate(PLACES)
+    return [(there - here) / (after[0] - before[0]) for here, there in zip(before[1:], after[1:], strict=True)]
+
+
+def test_two_bodies_that_are_clicked_touch_from_then_on(viewed, tmp_path):
+    """Unclicked, one disc passes through the other; clicked, both move on with the momentum of the first."""
+    path = tmp_path / "two_discs.yaml"
+    path.write_text(CARTS)
+    view, page = viewed(path)
+    page.running()
+    page.wait("fsmDyn.last.t > 2")  # past the place of the other
+    assert speeds(page) == pytest.approx([0.2, 0.0], abs=1e-4)
+
+    page.click("#run")
+    page.click("#reset")
+    page.wait("fsmDyn.last.t < 0.1 && document.body.dataset.phase === 'paused'")
+    page.locator("#hand-kind").select_option("Let touch")
+    page.locator("#hand").click()
+    click(page, 0.0, 0.0, 0)
+    click(page, 0.0, 0.0, 1)
+    page.click("#run")
+    page.wait("document.querySelector('#hand-release').textContent === 'Release 1'")
+    wait_for_cause(page, "touch each other")
+    page.wait("fsmDyn.last.t > 1")
+    assert speeds(page) == pytest.approx([0.05, 0.05], abs=1e-4)  # 1 kg with 0.2 m/s now moves 4 kg
+    _, left, right = page.evaluate(PLACES)
+    assert right - left == pytest.approx(0.1, abs=1e-4)
+    page.click("#hand-release")
+    page.wait("document.querySelector('#hand-release').disabled")
+    assert page.evaluate("document.querySelector('#schedule-label').hidden"), "no input has a course"
+    found = {width: checked(page, width) for width in WIDTHS}
+    assert found == dict.fromkeys(WIDTHS, CLEAN)
+    assert page.complaints == []
+    code, runs = view.end()
+    assert code == 0
+    assert runs[0]["failure"] == ""

@@ -54,6 +54,26 @@ def test_a_door_is_pulled_open(opened):
     assert before in page.evaluate("fsmDyn.model.graph.modes.map((mode) => mode.name)")
 
 
+PHASE = "[...document.querySelectorAll('.badge > :not(#phase)')].map((part) => part.textContent)"  # name, text
+
+
+def test_phases_are_named_while_the_door_shuts(opened):
+    """The chip goes through the phases of a run of the schedule, in their order, with the texts of the model."""
+    page = opened("latch_door")
+    texts = {name: phase.text for name, phase in fsm_dyn.load("latch_door").phases.items()}
+    expected = [visit.name for visit in fsm_dyn.simulate(fsm_dyn.compile("latch_door")).visits]
+    page.click("#schedule")
+    page.wait("fsmDyn.last.t < 0.5 && fsmDyn.last.tick > 1")
+    seen = {}
+    while page.evaluate("fsmDyn.last.t") < 2.2:
+        name, text = page.evaluate(PHASE)
+        seen[name] = text
+        page.wait_for_timeout(5)
+    assert list(seen) == [name for name in expected if name in seen]
+    assert {"shut", "held", "unlatch", "open"} <= set(seen), "those that last"
+    assert seen == {name: texts[name] for name in seen}
+
+
 def test_pause_step_parameter_schedule_and_reset(opened):
     page = opened("shopping_cart")
     page.click("#run")

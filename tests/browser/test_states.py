@@ -178,8 +178,9 @@ def test_many_modes_stay_readable_and_infeasible_ones_are_grey(viewed):
     _, page = viewed("piano_action", "--schedule")
     page.running()
     page.wait("fsmDyn.map.totals.transitions > 30")
+    page.click("#graph-kind")  # from the phases to the modes
     page.wait_for_timeout(1500)
-    page.keyboard.press("Space")
+    page.click("#run")
     page.wait("document.body.dataset.phase === 'paused'")
     page.wait_for_timeout(2000)
     shown = page.evaluate("fsmDyn.map.cy.nodes('[mode]').length")

@@ -166,6 +166,14 @@ def test_a_live_page_offers_the_visits_of_a_finished_run_and_goes_back(viewed):
     assert page.complaints == []
 
 
+MARKED = """(() => {
+    const line = document.querySelector("#editor .wrong");
+    const box = document.querySelector("#editor-text").getBoundingClientRect();
+    const { top, bottom } = line?.getBoundingClientRect() ?? {};
+    return document.querySelector("#editor-error").checkVisibility() && top >= box.top && bottom <= box.bottom + 8;
+})()"""
+
+
 def test_the_editor_shows_errors_as_one_types_and_saves(viewed, tmp_path):
     path = tmp_path / "ball.yaml"
     path.write_text(fsm_dyn.load("bouncing_ball").text, encoding="utf-8")
@@ -176,6 +184,7 @@ def test_the_editor_shows_errors_as_one_types_and_saves(viewed, tmp_path):
     page.evaluate("(({ text }) => { text.focus(); text.setCursor(text.lastLine() + 1, 0); })(fsmDyn.editor)")
     page.keyboard.type("\nbodyes: {}")
     page.expect("#editor-error").to_contain_text("did you mean 'bodies'?")
+    page.wait(MARKED)
     page.keyboard.type("\npha")
     page.wait("document.querySelector('.CodeMirror-hint strong')?.textContent === 'phases'")
     page.keyboard.press("Escape")

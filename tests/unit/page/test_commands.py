@@ -20,6 +20,7 @@ def test_commands_with_fields():
     assert read_command('{"do": "step", "ticks": 3}') == {"do": "step", "ticks": 3}
     assert read_command('{"do": "speed", "value": 0.001}') == {"do": "speed", "value": 0.001}
     assert read_command('{"do": "schedule", "on": false}') == {"do": "schedule", "on": False}
+    assert read_command('{"do": "look_ahead", "on": true}') == {"do": "look_ahead", "on": True}
     assert read_command('{"do": "port", "port": "a", "twist": true}') == {"do": "port", "port": "a", "twist": True}
     assert read_command('{"do": "seek", "at": 2, "after": true}') == {"do": "seek", "at": 2.0, "after": True}
     assert read_command('{"do": "set", "name": "k", "value": 3}') == {"do": "set", "name": "k", "value": 3.0}

@@ -16,6 +16,7 @@ export class Charts {
     this.box = $("strips");
     this.plots = [];
     $("choose").onclick = () => this.choose();
+    $("ahead").onchange = () => send({ do: "look_ahead", on: $("ahead").checked });
     new ResizeObserver(() => this.resize()).observe(this.box);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.about && this.build());
   }
@@ -28,6 +29,8 @@ export class Charts {
     this.clear();
     this.whole = null; // in playback: data of the whole run
     this.over = !!model.playback;
+    $("ahead-label").hidden = model.look_ahead === undefined; // of a live run alone
+    $("ahead").checked = model.look_ahead > 0;
     this.next = null; // time of the next transition, foreseen by the copy that runs ahead
     this.build();
     if (this.over) this.ask(...model.playback.span);

@@ -50,7 +50,7 @@ export class Editor {
 
   // The section in which a line is: the key without indentation above it.
   section(line) {
-    if (/^\S/.test(this.text.getLine(line)) || /^\s*$/.test(this.text.getLine(line)) === false && !/^\s/.test(this.text.getLine(line))) return "";
+    if (/^\S/.test(this.text.getLine(line))) return "";
     for (let k = line; k >= 0; k--) {
       const found = this.text.getLine(k).match(/^(\w+)\s*:/);
       if (found) return found[1];
@@ -90,11 +90,13 @@ export class Editor {
 
   show(error) {
     if (this.marked !== undefined) this.text.removeLineClass(this.marked, "background", "wrong");
-    this.marked = error?.line ? error.line - 1 : undefined;
+    this.marked = error?.line ? Math.min(error.line, this.text.lineCount()) - 1 : undefined; // text may end too early
     if (this.marked !== undefined) this.text.addLineClass(this.marked, "background", "wrong");
     const notes = error ? error.notes.map(([label, text]) => `${label}: ${text}`) : [];
     setText($("editor-error"), error ? [`${error.line ? `line ${error.line}: ` : ""}${error.message}`, ...notes].join("\n") : "");
     $("editor-error").hidden = !error;
+    this.text.refresh(); // the message takes its room
+    this.text.scrollIntoView(null);
   }
 
   async save() {

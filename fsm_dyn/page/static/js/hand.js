@@ -16,6 +16,7 @@ export class Hand {
   model(model) {
     this.available = !model.playback && (model.imposable ?? 0) > 0 && model.picture.planar;
     $("hand-tools").hidden = !this.available;
+    document.body.classList.toggle("imposable", this.available); // more tools than fit next to the title
     this.mark = svg("circle", { class: "grasp", r: 7, visibility: "hidden" });
     this.mechanism.overlay.append(this.mark);
     this.shown(0);
