@@ -15,7 +15,7 @@ from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, Joint
 from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, FeatureContact, GapContact, LawContact
 from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
-from fsm_dyn.language.expression_tree import Text, is_name
+from fsm_dyn.language.expression_tree import ComposedText, Text, is_name
 from fsm_dyn.language.impositions import GROUND, Imposition
 from fsm_dyn.language.keyed import HasKeys, KeyedMapping, exactly_one, only_with, with_mappings
 from fsm_dyn.language.laws import Entry
@@ -609,10 +609,10 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
 def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[GapContact]:
     where, q, found = where_of(name), _bracketed(stop.coordinate), []
     if stop.lower is not None:
-        gap = Text(f"{q} - {_bracketed(stop.lower)}", stop.lower.where)
+        gap = ComposedText(f"{q} - {_bracketed(stop.lower)}", stop.lower.where, (stop.coordinate, stop.lower))
         found.append(GapContact(name=name, gap=gap, limit="lower", where=where))
     if stop.upper is not None:
-        gap = Text(f"{_bracketed(stop.upper)} - {q}", stop.upper.where)
+        gap = ComposedText(f"{_bracketed(stop.upper)} - {q}", stop.upper.where, (stop.coordinate, stop.upper))
         found.append(GapContact(name=name, gap=gap, limit="upper", where=where))
     if not found:
         raise ModelError(f"joint stop {name!r} has no limit", form.key("joint_stop"), allowed="lower, upper or both")

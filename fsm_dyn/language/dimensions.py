@@ -17,6 +17,7 @@ from fsm_dyn.language.expression_tree import (
     RESERVED_NAMES,
     AxisLetter,
     Call,
+    ComposedText,
     Name,
     Number,
     Text,
@@ -548,6 +549,7 @@ def expression_type(
     try:
         quantity = fold(parse(text), QuantityAlgebra(scope))
     except ExpressionError as error:
+        _check_parts(text, scope, what)
         raise ExpressionError(
             f"{what}: {error.message}",
             text.where,
@@ -558,6 +560,7 @@ def expression_type(
             else error.remedy,
         ) from None
     if quantity.kind != kind:
+        _check_parts(text, scope, what)
         raise ModelError(
             f"{what} must be a {kind}, found a {quantity.kind}",
             text.where,
@@ -571,6 +574,12 @@ def expression_type(
     if unit_key and choices == [DIMENSIONLESS]:
         unfit.remedy = f"declare it: `unit: {dimension_text(quantity.dimension)}`"
     raise unfit
+
+
+def _check_parts(text: Text, scope: Scope, what: str) -> None:
+    """Refuse the first part of a composed expression that is no scalar by itself."""
+    for part in text.parts if isinstance(text, ComposedText) else ():
+        expression_type(part, scope, what)
 
 
 _KIND_REMEDIES: Mapping[tuple[str, str], str] = {

@@ -97,6 +97,13 @@ class MadeText(Text):
     """An expression that was not written, but made of many parts of a model: it may be longer."""
 
 
+@dataclass(frozen=True, slots=True)
+class ComposedText(Text):
+    """A scalar made of a few that were written: an error in one of these is reported at its own place."""
+
+    parts: tuple[Text, ...] = ()
+
+
 # -- The tree an expression is read into ---------------------------------------------------------------------
 #
 # The one way to walk it is to fold it over an algebra.

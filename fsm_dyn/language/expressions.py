@@ -25,6 +25,7 @@ from fsm_dyn.language.expression_tree import (
     Boolean,
     Call,
     Compare,
+    ComposedText,
     Index,
     MadeText,
     Name,
@@ -237,6 +238,8 @@ def parse(text: Text | str, where: Location = NOWHERE) -> Node:
     try:
         return _parse(str(text), MAX_MADE_LENGTH if isinstance(text, MadeText) else MAX_LENGTH)
     except ExpressionError as error:
+        for part in text.parts if isinstance(text, ComposedText) else ():
+            parse(part)
         raise ExpressionError(
             error.message, where, found=error.found, allowed=error.allowed, remedy=error.remedy
         ) from None

@@ -27,7 +27,7 @@ from fsm_dyn.language.elements import (
     SimpleFrame,
     VelocityConstraint,
 )
-from fsm_dyn.language.expression_tree import Binary, Call, Name, Number, Text, Unary, is_name
+from fsm_dyn.language.expression_tree import Binary, Call, ComposedText, Name, Number, Text, Unary, is_name
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.joint_forms import (
     AxisForm,
@@ -132,9 +132,10 @@ def bearing(name: str, form: RevoluteForm | PrismaticForm, rate: str, rows: tupl
     """Return the contact of a journal bearing or guide on the speed `rate`, loaded by the forces of constraint rows."""
     assert form.friction is not None
     where = form.key("friction")
-    arm = f"*({form.radius.text})" if isinstance(form, RevoluteForm) and form.radius is not None else ""
+    arms = (form.radius,) if isinstance(form, RevoluteForm) and form.radius is not None else ()
+    arm = "".join(f"*({radius.text})" for radius in arms)
     static, kinetic = (
-        None if text is None else Text(f"({text.text}){arm}", text.where)
+        None if text is None else ComposedText(f"({text.text}){arm}", text.where, (text, *arms))
         for text in (form.friction.static, form.friction.kinetic)
     )
     return BearingContact(
@@ -284,7 +285,7 @@ def _ancestry(frame: str, frames: Mapping[str, Frame]) -> list[str]:
 def _contact(name: str, form: PlayForm, gap: str) -> GapContact:
     where = where_of(name)
     return GapContact(
-        name=name, gap=Text(gap, form.value.where), restitution=form.restitution,
+        name=name, gap=ComposedText(gap, form.value.where, (form.value,)), restitution=form.restitution,
         restitution_law=form.restitution_law, sound_frequency=form.sound_frequency, where=where,
     )  # fmt: skip
 

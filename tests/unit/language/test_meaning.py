@@ -327,3 +327,22 @@ def test_a_condition_in_place_of_a_number_is_shown_as_written(block, gap):
     error = refused(block, "condition", contacts={"ground": {"gap": gap}}, modes=None, transitions=None, initial=None)
     assert error.found == gap
     assert "where(" in error.remedy
+
+
+@pytest.mark.parametrize("wrong", ["hello world", "nowhere", "N.x", "x > 0", "2 +* 3"])
+@pytest.mark.parametrize("key", ["coordinate", "lower", "upper"])
+def test_an_error_in_a_limit_is_placed_at_the_limit(key, wrong):
+    stop = {"coordinate": "x", "lower": "-1 m", "upper": "1 m", key: wrong}
+    entries = "".join(f"\n      {name}: '{value}'" for name, value in stop.items())
+    text = f"""fsm_dyn: 1
+coordinates: {{x: m}}
+points: {{P: {{from: O, at: x*N.x}}}}
+bodies: {{b: {{center: P, mass: 1 kg}}}}
+contacts:
+  end:
+    joint_stop:{entries}
+"""
+    with pytest.raises(ModelError) as caught:
+        loader.load(text=text)
+    assert caught.value.found == wrong
+    assert caught.value.where.line == 8 + list(stop).index(key)
