@@ -38,7 +38,7 @@ def handle(page):
 
 
 def test_a_door_is_pulled_open(opened):
-    """The latch is dragged until its seat opens; the log has the cause, the graph the mode."""
+    """The latch is dragged until its seat opens; the log has the cause, the graph the mode, the chip a phase."""
     page = opened("latch")
     before = page.evaluate("document.querySelector('#mode').title")
     x, y = handle(page)
@@ -51,10 +51,16 @@ def test_a_door_is_pulled_open(opened):
     assert any("opens" in cause or "leaves" in cause for cause in causes), causes
     page.wait("fsmDyn.last.handles[4] === 0")
     assert page.evaluate("document.querySelector('#map').dataset.active") != ""
-    assert before in page.evaluate("fsmDyn.model.graph.modes.map((mode) => mode.name)")
+    assert before in page.evaluate("fsmDyn.model.phases.map((phase) => phase.name)")
 
 
 PHASE = "[...document.querySelectorAll('.badge > :not(#phase)')].map((part) => part.textContent)"  # name, text
+
+SMALL = """(() => {
+    const { plot } = fsmDyn.charts.plots[0], [times, ...rest] = plot.data;
+    plot.setData([times, ...rest.map((list) => list.map((_, k) => 3e-4 * Math.sin(k)))]);
+    plot.redraw();
+})()"""
 
 
 def test_phases_are_named_while_the_door_shuts(opened):
@@ -72,6 +78,13 @@ def test_phases_are_named_while_the_door_shuts(opened):
     assert list(seen) == [name for name in expected if name in seen]
     assert {"shut", "held", "unlatch", "open"} <= set(seen), "those that last"
     assert seen == {name: texts[name] for name in seen}
+    page.click("#run")
+    page.wait("document.body.dataset.phase === 'paused'")
+    page.set_viewport_size({"width": 1280, "height": 1200})
+    page.wait("fsmDyn.charts.plots[0].plot.height > 80")
+    page.evaluate(SMALL)
+    shown = page.wait("fsmDyn.charts.plots[0].plot.texts[1].filter(Boolean)")
+    assert 2 <= len(set(shown)) == len(shown), "values at grid lines"
 
 
 def test_pause_step_parameter_schedule_and_reset(opened):

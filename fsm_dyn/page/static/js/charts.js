@@ -10,6 +10,13 @@ const PATIENCE = 150; // ms from a zoom to the request of its detail
 const EVERY = 32; // ms between redraws, for every strip
 const FIRST = { speeds: 3, contacts: 3 }; // default quantities by group
 
+// A value at a grid line, distinct from those next to it however small all are.
+function label(value) {
+  const size = Math.abs(value), few = Number(value.toPrecision(3));
+  if (size >= 1 || size === 0) return uPlot.fmtNum(value);
+  return size < 1e-3 ? few.toExponential() : String(few);
+}
+
 export class Charts {
   constructor(playback, send) {
     Object.assign(this, { playback, send });
@@ -120,7 +127,7 @@ export class Charts {
     this.plots = strips.map(([unit, members], s) => {
       const last = s === strips.length - 1;
       const values = (plot, splits, i) => {
-        (plot.texts ??= [])[i] = splits.map((value) => (value === null ? "" : uPlot.fmtNum(value)));
+        (plot.texts ??= [])[i] = splits.map((value) => (value === null ? "" : label(value)));
         return splits.map(() => null); // drawn as elements, see ticks
       };
       const axis = { stroke: colour("--soft"), values, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
