@@ -458,24 +458,21 @@ class _Inference:
     def _own_pivots(self, number: int) -> list[FloatArray]:
         """Return the pivots of a body, in its frame from its centre, m, each once."""
         found = [self._in_body(number, pair) for pair in self._pairs if number in (pair.a, pair.b)]
-        kept: list[FloatArray] = []
-        for point in (item[0] for item in found if item is not None):
-            if all(np.abs(point - other).max() > self._tolerance for other in kept):
-                kept.append(point)
-        return kept
+        return self._distinct(item[0] for item in found if item is not None)
 
     def _own_points(self, number: int) -> FloatArray:
         """Return the points of a body, in its frame from its centre, m, each once, shape (k, 3)."""
         if self._is_particle(number):
             return np.zeros((1, 3))
         named = self._random.local(number, self._random.points[:1])[0][self._fixed[number]]
-        pivots = [self._in_body(number, pair) for pair in self._pairs if number in (pair.a, pair.b)]
-        points = np.concatenate([np.zeros((1, 3)), named, *[item for item in pivots if item is not None]])
+        return np.array(self._distinct([np.zeros(3), *named, *self._own_pivots(number)]))
+
+    def _distinct(self, points: Iterable[FloatArray]) -> list[FloatArray]:
         kept: list[FloatArray] = []
         for point in points:
             if all(np.abs(point - other).max() > self._tolerance for other in kept):
                 kept.append(point)
-        return np.array(kept)
+        return kept
 
     def _in_body(self, number: int, pair: _Pair) -> FloatArray | None:
         """Return a pivot in the frame of one of its bodies, shape (1, 3); None of a slide."""
