@@ -107,9 +107,10 @@ live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \
 	  $(BIN)/fsm-dyn live $$model --duration $(SECONDS) || exit 1; echo; done
 
-bench: $(VENV)/.installed-bench  ## run the benchmarks
+bench: $(VENV)/.installed-bench  ## run the benchmarks, on a quiet machine, and write docs/benchmarks.md
 	bash .ci/get_browser $(BIN)/python
-	$(BIN)/python -m pytest -m benchmark -n 0 --durations=0 -s tests/benchmarks
+	$(BIN)/python -m pytest -m benchmark -n 0 --page docs/benchmarks.md \
+	  --ignore-glob='*/test_*_in_the_hand.py' --ignore-glob='*/test_false_trips.py' tests/benchmarks
 
 hand: $(VENV)/.installed-bench  ## measure again, on a quiet machine: TABLE=stalls (5 minutes), faults or ticks_while_pinning
 	REPEATS=1 $(BIN)/python -m pytest -m benchmark -n 0 -s tests/benchmarks/test_$(TABLE)*.py

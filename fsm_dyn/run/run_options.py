@@ -437,9 +437,9 @@ def takes_options(
                 args = (given.pop(first.name),)
             try:
                 chosen = options(*args[1:], **given)
-            except TypeError:
+            except TypeError as error:
                 refuse_unknown(function.__name__, given)
-                raise
+                raise TypeError(str(error).replace("RunOptions.__init__", function.__name__)) from None
             return function(args[0], chosen)
 
         signature = inspect.Signature([first, *inspect.signature(options).parameters.values()])

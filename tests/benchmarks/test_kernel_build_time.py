@@ -29,7 +29,7 @@ def mode_sized(seed):
     return Program.from_nodes(Layout(q=names), {"a": values[-20:]})
 
 
-def test_building_nodes(capsys):
+def test_building_nodes():
     best = float("inf")
     for _ in range(TRIES):
         graph = ExpressionGraph()
@@ -38,12 +38,11 @@ def test_building_nodes(capsys):
         while len(graph) < 100_000:
             node = node * y + sin(node) - x
         best = min(best, time.perf_counter() - start)
-    with capsys.disabled():
-        print(f"\n100,000 nodes in {best:.2f} s")
+    print(f"\n100,000 nodes in {best:.2f} s")
     assert best <= 0.8
 
 
-def test_compiling_a_mode(capsys):
+def test_compiling_a_mode():
     compile_programs([mode_sized(0)], ObjectCache(None))  # starts the code generator
     times = []
     for seed in range(1, TRIES + 1):
@@ -51,8 +50,7 @@ def test_compiling_a_mode(capsys):
         start = time.perf_counter()
         compile_programs([program], ObjectCache(None))
         times.append(time.perf_counter() - start)
-    with capsys.disabled():
-        print(f"\n{program.counts().total} operations compiled in {sorted(times)[TRIES // 2] * 1e3:.0f} ms")
+    print(f"\n{program.counts().total} operations compiled in {sorted(times)[TRIES // 2] * 1e3:.0f} ms")
     assert sorted(times)[TRIES // 2] <= 0.08
 
 
@@ -67,7 +65,7 @@ print(kernels.from_cache, time.perf_counter() - start)
 """
 
 
-def test_loading_from_disk(tmp_path, capsys):
+def test_loading_from_disk(tmp_path):
     stored = tmp_path / "program.json"
     stored.write_text(json.dumps(mode_sized(0).to_data()))
     environment = os.environ | {"FSM_DYN_CACHE": str(tmp_path / "cache")}
@@ -78,6 +76,5 @@ def test_loading_from_disk(tmp_path, capsys):
         found, seconds = output.split()
         assert found == str(i > 0)
         times.append(float(seconds))
-    with capsys.disabled():
-        print(f"\nfirst process {times[0] * 1e3:.0f} ms, later ones {sorted(times[1:])[TRIES // 2] * 1e3:.1f} ms")
+    print(f"\nfirst process {times[0] * 1e3:.0f} ms, later ones {sorted(times[1:])[TRIES // 2] * 1e3:.1f} ms")
     assert sorted(times[1:])[TRIES // 2] <= 0.01

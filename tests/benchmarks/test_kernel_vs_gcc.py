@@ -130,7 +130,7 @@ def shipped(tmp_path):
         *(pytest.param(functools.partial(chain, n), id=f"chain of {n}") for n in (3, 6, 10)),
     ],
 )
-def test_kernel_vs_gcc(source, request, build, nanoseconds, shipped, capsys):
+def test_kernel_vs_gcc(source, request, build, nanoseconds, shipped):
     program = source() if callable(source) else shipped(*source)
     label = request.node.callspec.id
     library, gcc_seconds = build(to_c(program, "kernel"), program.digest[:16])
@@ -152,10 +152,9 @@ def test_kernel_vs_gcc(source, request, build, nanoseconds, shipped, capsys):
     median = {name: statistics.median(values) for name, values in times.items()}
     # both of a round are measured side by side, so that a busy neighbour slows both
     ratio = statistics.median(a / b for a, b in zip(times["llvm"], times["gcc"], strict=True))
-    with capsys.disabled():
-        print(
-            f"\n{label}, {program.counts().total} operations: kernel {median['llvm']:.0f} ns,"
-            f" gcc {median['gcc']:.0f} ns, ratio {ratio:.2f};"
-            f" compiled in {seconds * 1e3:.0f} ms, by gcc in {gcc_seconds * 1e3:.0f} ms"
-        )
+    print(
+        f"\n{label}, {program.counts().total} operations: kernel {median['llvm']:.0f} ns,"
+        f" gcc {median['gcc']:.0f} ns, ratio {ratio:.2f};"
+        f" compiled in {seconds * 1e3:.0f} ms, by gcc in {gcc_seconds * 1e3:.0f} ms"
+    )
     assert ratio <= LARGEST_RATIO

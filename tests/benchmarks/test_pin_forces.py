@@ -22,7 +22,7 @@ KERNEL = 40.0  # ns per connection and row, with its arguments; 15 to 38 on an i
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_forces_in_connections(name, capsys):
+def test_forces_in_connections(name):
     """A run with and without them, and the parts: motion of the rows by NumPy, wrenches by the kernel."""
     simulator = fsm_dyn.Simulator(fsm_dyn.compile(name))
     first = simulator.run(UNTIL.get(name))
@@ -39,11 +39,10 @@ def test_forces_in_connections(name, capsys):
         parts.append((ran - begin, moved - ran, time.process_time() - moved))
     run, motion, kernel = np.median(parts, axis=0)
     each = 1e9 * kernel / (len(first) * connections)
-    with capsys.disabled():
-        print(
-            f"\n{name}: {len(first)} rows, {connections} connections; with them {1.0 + (motion + kernel) / run:.2f} of"
-            f" the run, motion of the rows {motion / run:.1%}, wrenches {kernel / run:.1%},"
-            f" {each:.0f} ns per connection and row"
-        )
+    print(
+        f"\n{name}: {len(first)} rows, {connections} connections; with them {1.0 + (motion + kernel) / run:.2f} of"
+        f" the run, motion of the rows {motion / run:.1%}, wrenches {kernel / run:.1%},"
+        f" {each:.0f} ns per connection and row"
+    )
     assert each < 10.0 * KERNEL
     assert motion + kernel < run

@@ -89,15 +89,14 @@ def slope(lengths, values):
     return float(np.polyfit(np.log(lengths), np.log(values), 1)[0])
 
 
-def test_slopes(capsys):
+def test_slopes():
     times = {}
-    with capsys.disabled():
-        for name, (build, lengths) in LENGTHS.items():
-            found = np.array([measured(build, n) for n in lengths])
-            times[name] = lengths, found
-            for values, what, unit in ((found[:, 0], "compile", "s"), (1e6 * found[:, 1], "step", "µs")):
-                print(f"\n{name}: {what}, {unit}, slope {slope(lengths, values):.2f}:", ", ".join(
-                    f"n = {n}: {value:.3g}" for n, value in zip(lengths, values, strict=True)))  # fmt: skip
+    for name, (build, lengths) in LENGTHS.items():
+        found = np.array([measured(build, n) for n in lengths])
+        times[name] = lengths, found
+        for values, what, unit in ((found[:, 0], "compile", "s"), (1e6 * found[:, 1], "step", "µs")):
+            print(f"\n{name}: {what}, {unit}, slope {slope(lengths, values):.2f}:", ", ".join(
+                f"n = {n}: {value:.3g}" for n, value in zip(lengths, values, strict=True)))  # fmt: skip
     FIGURE.parent.mkdir(exist_ok=True)
     plot.save(scale_figure(times), FIGURE)
     assert max(slope(lengths, found[:, i]) for lengths, found in times.values() for i in (0, 1)) <= STEEPEST
@@ -118,7 +117,7 @@ def mujoco_chain(n):
 
 
 @pytest.mark.parametrize("n", [2, 5, 10, 20, 40, 80, 160])
-def test_against_mujoco(n, capsys):
+def test_against_mujoco(n):
     """Forward dynamics at one state, each called in a loop of its own; MuJoCo's from Python, which adds under 0.3 µs.
 
     The same accelerations first, to 1e-7: inertia is given to MuJoCo about the centre in decimals.
@@ -150,6 +149,5 @@ def test_against_mujoco(n, capsys):
         ratios.append(((middle - begin) / count, (time.process_time() - middle) / count))
     ours, theirs = np.min(ratios, axis=0)
     found = float(np.median([b / a for a, b in ratios]))
-    with capsys.disabled():
-        print(f"\nn = {n}: {ours * 1e6:.2f} µs, MuJoCo {theirs * 1e6:.2f} µs, {found:.1f} times as fast")
+    print(f"\nn = {n}: {ours * 1e6:.2f} µs, MuJoCo {theirs * 1e6:.2f} µs, {found:.1f} times as fast")
     assert found >= 3.0

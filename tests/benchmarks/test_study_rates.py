@@ -51,7 +51,7 @@ def settings(graph, **run):
     return {"requirements": requirements, "outputs": (), "times": np.empty(0), "run": run}
 
 
-def test_cost_beyond_stepping(monkeypatch, capsys):
+def test_cost_beyond_stepping(monkeypatch):
     """A judged run compared with the compiled loop in it, and with the same run made alone; memory flat."""
     graph, stepping = latch(), [0.0]
     advance = advance_batch
@@ -85,12 +85,11 @@ def test_cost_beyond_stepping(monkeypatch, capsys):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     beyond, faster = float(np.median(over)), float(np.median(alone))
-    with capsys.disabled():
-        print(
-            f"\nlatch: {min(each) * 1e3:.2f} ms a judged run, {beyond:.0%} more than stepping, "
-            f"{faster:.1f} times as fast as alone; memory {peaks[0] / 1e6:.1f} MB of {n // 4} runs, "
-            f"{peaks[1] / 1e6:.1f} MB of {n}"
-        )
+    print(
+        f"\nlatch: {min(each) * 1e3:.2f} ms a judged run, {beyond:.0%} more than stepping, "
+        f"{faster:.1f} times as fast as alone; memory {peaks[0] / 1e6:.1f} MB of {n // 4} runs, "
+        f"{peaks[1] / 1e6:.1f} MB of {n}"
+    )
     assert beyond <= 0.35  # 20 to 25 % were measured
     assert faster >= 2.5
     assert peaks[1] <= 1.5 * peaks[0]
@@ -107,7 +106,7 @@ def times_of():
     return np.array([own.ru_utime + own.ru_stime, ended.ru_utime + ended.ru_stime])
 
 
-def test_two_processes(capsys):
+def test_two_processes():
     """Processor time, since other work may be on the cores: how much more of it two processes take than one."""
     graph, few, many = latch(), 64, 4096
     study_of(graph, few, jobs=1)
@@ -121,11 +120,10 @@ def test_two_processes(capsys):
         spent.append(times_of() - begin)
     collecting, working = spent[1] - spent[0]
     found = study_of(graph, many, jobs=2)
-    with capsys.disabled():
-        print(
-            f"\nlatch, {many} runs: {one:.2f} s by one process, {working:.2f} s by two, {collecting:.2f} s to collect "
-            f"their results: {2.0 * one / working:.2f} times as fast on two free cores"
-        )
+    print(
+        f"\nlatch, {many} runs: {one:.2f} s by one process, {working:.2f} s by two, {collecting:.2f} s to collect "
+        f"their results: {2.0 * one / working:.2f} times as fast on two free cores"
+    )
     for name, column in expected.items():
         np.testing.assert_array_equal(found[name], column)
     assert collecting <= 0.1 * working
@@ -140,7 +138,7 @@ def spent_on(study, workers):
     return np.array([time.perf_counter() - begin, cpu])
 
 
-def test_dask_against_processes(capsys):
+def test_dask_against_processes():
     """The same study by two workers of dask and by two processes, in turns; what both take to start is subtracted."""
     import distributed
     import psutil
@@ -163,12 +161,11 @@ def test_dask_against_processes(capsys):
         ]
     net = np.array([with_more - alone for alone, with_more in rounds]).reshape(-1, 2, 2)
     slower, costlier = np.median(net[:, 0] / net[:, 1], axis=0) - 1.0
-    with capsys.disabled():
-        print(
-            f"\nlatch, {many} runs, two workers of dask and two processes: elapsed "
-            f"{np.median(net[:, 0, 0]):.1f} and {np.median(net[:, 1, 0]):.1f} s ({slower:+.0%}), processor time "
-            f"{np.median(net[:, 0, 1]):.2f} and {np.median(net[:, 1, 1]):.2f} s ({costlier:+.0%})"
-        )
+    print(
+        f"\nlatch, {many} runs, two workers of dask and two processes: elapsed "
+        f"{np.median(net[:, 0, 0]):.1f} and {np.median(net[:, 1, 0]):.1f} s ({slower:+.0%}), processor time "
+        f"{np.median(net[:, 0, 1]):.2f} and {np.median(net[:, 1, 1]):.2f} s ({costlier:+.0%})"
+    )
     assert min(slower, costlier) <= 0.15  # of a machine that has other work, one of both is inflated
 
 
@@ -230,7 +227,7 @@ def tuned_ball(duration, steps):
     return model(brentq(kept, 1e-3, 0.5, xtol=1e-4))
 
 
-def test_bouncing_ball_against_rollout(capsys):
+def test_bouncing_ball_against_rollout():
     """Every run ours to rounding, MuJoCo's to 25 mm after three bounces: by the longest steps that do."""
     heights = np.random.default_rng(2).uniform(0.9, 1.1, 64)
     exact = np.array([ball_exact(h, BALL_UNTIL) for h in heights])
@@ -255,11 +252,10 @@ def test_bouncing_ball_against_rollout(capsys):
         ratios.append(took / 8 / ours)
         rates.append((1.0 / ours, 8 / took))
     ratio, rate = float(np.median(ratios)), np.max(rates, axis=0)
-    with capsys.disabled():
-        print(
-            f"\nbouncing ball, {BALL_UNTIL} s: {rate[0]:.0f} runs/s with an error of {ours_error:.1e} m, MuJoCo "
-            f"{rate[1]:.0f} runs/s with {theirs_error:.1e} m ({model.opt.timestep:.1e} s): {ratio:.1f} times as many"
-        )
+    print(
+        f"\nbouncing ball, {BALL_UNTIL} s: {rate[0]:.0f} runs/s with an error of {ours_error:.1e} m, MuJoCo "
+        f"{rate[1]:.0f} runs/s with {theirs_error:.1e} m ({model.opt.timestep:.1e} s): {ratio:.1f} times as many"
+    )
     assert ours_error <= 1e-6
     assert theirs_error <= BALL_ERROR
     assert ratio >= 5.0
@@ -276,7 +272,7 @@ def chain_graph():
     return fsm_dyn.compile(fsm_dyn.load(model))
 
 
-def test_chain_against_rollout(capsys):
+def test_chain_against_rollout():
     """Both with the coarsest of their settings that keeps all angles within 1e-5 rad of a run to 1e-12."""
     import mujoco
 
@@ -314,10 +310,9 @@ def test_chain_against_rollout(capsys):
         ratios.append(took / len(starts) / ours)
         rates.append((1.0 / ours, len(starts) / took))
     ratio, rate = float(np.median(ratios)), np.max(rates, axis=0)
-    with capsys.disabled():
-        print(
-            f"\nchain of {CHAIN}, {CHAIN_UNTIL} s: {rate[0]:.0f} runs/s with {ours_error:.1e} rad (rtol {rtol:g}), "
-            f"MuJoCo {rate[1]:.0f} runs/s with {theirs_error:.1e} rad ({step:g} s): {ratio:.1f} times as many"
-        )
+    print(
+        f"\nchain of {CHAIN}, {CHAIN_UNTIL} s: {rate[0]:.0f} runs/s with {ours_error:.1e} rad (rtol {rtol:g}), "
+        f"MuJoCo {rate[1]:.0f} runs/s with {theirs_error:.1e} rad ({step:g} s): {ratio:.1f} times as many"
+    )
     assert max(ours_error, theirs_error) <= CHAIN_ERROR
     assert ratio >= 2.0

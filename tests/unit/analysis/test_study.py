@@ -217,5 +217,7 @@ def test_an_unknown_keyword_is_refused_as_by_python(drop, name):
         with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
             function(drop, **needed[function.__name__], **{name: 1})
     if name == "output":
+        with pytest.raises(TypeError, match=r"^simulate\(\) takes from 1 to 2 positional arguments"):
+            fsm_dyn.simulate(drop, 1.0, {"h": 1.0})
         with pytest.raises(TypeError, match="did you mean 'outputs'"):
             fsm_dyn.study(drop, {"h": [1.0]}, output=["y"])
