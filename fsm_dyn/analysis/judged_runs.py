@@ -29,7 +29,7 @@ from fsm_dyn.language.requirement import ContactEvent
 from fsm_dyn.language.scales import ScalesOfCases
 from fsm_dyn.language.values import VariedValues, flat_parameters
 from fsm_dyn.run.encounters import event_mask
-from fsm_dyn.run.energy import rates_are_contradicted
+from fsm_dyn.run.energy import rows_verdicts
 from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import extremes_of_runs, locate
 from fsm_dyn.run.input_signals import input_parameters, scenario_schedules
@@ -45,7 +45,7 @@ from fsm_dyn.run.run_setup import RunSetup
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import guard_name
-from fsm_dyn.runtime.abi import RecordColumn, Sizes
+from fsm_dyn.runtime.abi import RecordColumn, RowsVerdict, Sizes
 
 # -- Preparation of many runs of a graph ---------------------------------------------------------------------
 
@@ -426,13 +426,9 @@ class RunsTogether(Runs):
         a run alone.
         """
         runs, model = self.runs, self.model
-        speeds = slice(len(model.layout.q), None)
         if runs.passed:
             return [None] * len(runs.numbers)
-        with np.errstate(all="ignore"):
-            alone = rates_are_contradicted(
-                runs.begin, runs.t, runs.x[:, speeds], runs.x_dot[:, speeds], runs.x_mid[:, speeds]
-            ).tolist()
+        alone = (rows_verdicts(runs, len(model.layout.q), fixed_steps=False) != RowsVerdict.EXPLAINED).tolist()
         judge = Judge(self)
         known = {item.name: item for item in model.requirements}
         compared = [found.quantity for name in requirements for found in comparisons(known[name])]

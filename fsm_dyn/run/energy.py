@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import InputError
@@ -17,9 +18,12 @@ from fsm_dyn.draw.svg import table as text_table
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.programs.program import Only
 from fsm_dyn.run.extremes import largest
-from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.loop_state import Rows
+from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.samples import SampleBetween, Samples
+from fsm_dyn.runtime.abi import RowsVerdict
+from fsm_dyn.runtime.library import judge_rows
 
 if TYPE_CHECKING:
     from fsm_dyn.language.pins import PinEntry
@@ -270,7 +274,6 @@ def _by_owner(
 LIMIT: Final = 0.01  # largest unexplained share of the energy exchanged
 _LIMIT_AT_CHANGE_POINTS: Final = 1e-4  # of a run past a change point: its own error estimate says little there
 _WEIGHT_OF_ONE_POINT: Final = 2.0  # of a residual with one point per step: its quadrature decides nothing
-_UNEXPLAINED: Final = 0.01  # largest part of a speed unexplained by its rates, summed over the steps of a run
 _ROUNDING: Final = 1e-10  # part of the energies for the sum of their rounding
 _TINIEST: Final = 1e-30  # J
 
@@ -278,9 +281,8 @@ _TINIEST: Final = 1e-30  # J
 def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
     """Return a sentence if the energy balance of a run does not close, none if it does.
 
-    The balance itself takes longer than most runs.  With an error control it can be open only if the states of a step
-    contradict their rates, which the recorded rows show, or a change point was passed; with fixed steps nothing watches
-    the error. The balance is drawn up with one point per step first.
+    The balance itself takes longer than most runs.  It can be open only if the states of a step contradict their rates,
+    which the recorded rows show, or a change point was passed. It is drawn up with one point per step first.
 
     Parameters
     ----------
@@ -292,21 +294,21 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
     -------
     tuple of str
     """
-    rows, record = run.all, run.record
-    if len(rows) < 2 or not _is_finite(record):
+    record, n_q = run.record, len(run.model.layout.q)
+    if len(record.t) < 2:
         return ()
+    (verdict,) = rows_verdicts(record, n_q, fixed_steps).tolist()
+    passed = bool(record.change_points)
+    known = verdict == RowsVerdict.EXPLAINED and not passed and not record.time_stepping
+    if known or verdict == RowsVerdict.NOT_FINITE:
+        return ()
+    rows = run.all
 
     def without_shares(times: FloatArray, first: IntArray) -> Samples:
         found = run.between(times, first)  # how redundant forces are shared changes no work
         return replace(found, model=replace(found.model, indeterminate=()))
 
     with np.errstate(all="ignore"):  # energies may overflow for finite states: such a balance is not open
-        passed = bool(record.change_points)
-        if not fixed_steps and not passed:
-            first, speeds = np.array([0, len(record.t)]), slice(len(rows.model.layout.q), None)
-            parts = (part[:, speeds] for part in (record.x, record.x_dot, record.x_mid))
-            if not rates_are_contradicted(first, record.t, *parts)[0]:
-                return ()
         middles = record.x_mid if record.time_stepping else None
         balance = energy_balance(rows, record.starts, without_shares, 1, middles)
         stored = float(rows.report["stored"].sum(axis=1).max(initial=0.0))
@@ -314,12 +316,6 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
         if is_open(_WEIGHT_OF_ONE_POINT * balance.residual, balance, stored, limit):
             balance = energy_balance(rows, record.starts, without_shares, middles=middles)
         return (_sentence(balance, rows.t, passed),) if is_open(balance.residual, balance, stored, limit) else ()
-
-
-def _is_finite(record: RunRecord) -> bool:
-    """Whether all states and rates are finite: a run ending with others has no balance."""
-    tables = (record.x, record.x_dot, record.x_mid[~record.starts])
-    return all(bool(np.isfinite(table).all()) for table in tables)
 
 
 def is_open(residual: FloatArray, balance: EnergyBalance, stored: float, limit: float = LIMIT) -> bool:
@@ -349,35 +345,18 @@ def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool) -> str:
     )
 
 
-def rates_are_contradicted(
-    first_row: IntArray, t: FloatArray, u: FloatArray, u_dot: FloatArray, u_mid: FloatArray
-) -> BoolArray:
-    """Return in which runs the middles of steps contradict their ends and rates, by a part of a speed's largest value.
+def rows_verdicts(rows: Rows, n_q: int, fixed_steps: bool) -> NDArray[np.int8]:
+    """Return a :class:`~fsm_dyn.runtime.abi.RowsVerdict` of each run, shape (runs,): whether states follow from rates.
 
     Parameters
     ----------
-    first_row : ndarray of int, shape (runs + 1,)
-        First row of each run, and the end.
-    t : ndarray, shape (n,)
-        s
-    u, u_dot, u_mid : ndarray, shape (n, n_u)
-        Speeds, their rates, and the speeds in the middle of the step before a row.
-
-    Returns
-    -------
-    ndarray of bool, shape (runs,)
+    rows : Rows
+    n_q : int
+        Number of coordinates.
+    fixed_steps : bool
+        Whether nothing controlled the error of the steps: then their ends are judged in the place of their middles.
     """
-    h = np.zeros((len(t), 1))
-    h[1:, 0] = t[1:] - t[:-1]
-    is_step = h[:, 0] > 0.0
-    is_step[first_row[:-1]] = False
-    off = np.zeros_like(u)
-    off[1:] = np.abs(u_mid[1:] - 0.5 * (u[:-1] + u[1:]) - 0.125 * h[1:] * (u_dot[:-1] - u_dot[1:]))
-    off[~is_step] = 0.0
-    off = np.add.reduceat(off, first_row[:-1], axis=0)
-    largest = np.maximum.reduceat(np.abs(u), first_row[:-1], axis=0)
-    contradicted: BoolArray = np.asarray((~(off <= _UNEXPLAINED * largest)).any(axis=1), np.bool_)
-    return contradicted
+    return judge_rows(rows.t, (rows.x, rows.x_dot, rows.x_mid), rows.begin, n_q, fixed_steps)
 
 
 # -- Wear of connections, by Archard's law ---------------------------------------------------------------------

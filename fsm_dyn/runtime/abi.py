@@ -742,6 +742,14 @@ class EndColumn:
     WIDTH: Final = 3
 
 
+class RowsVerdict(IntEnum):
+    """Whether the recorded states of a run follow from their rates."""
+
+    EXPLAINED = 0
+    CONTRADICTED = 1
+    NOT_FINITE = 2
+
+
 # -- contacts.h ------------------------------------------------------------------------------------------------------
 
 

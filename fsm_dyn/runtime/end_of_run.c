@@ -1,4 +1,4 @@
-/* End of a run, and its reasons. */
+/* End of a run, its reasons, and whether what was recorded explains itself. */
 
 #include "stepping.h"
 
@@ -264,4 +264,101 @@ FSM_API bool fsm_end_is_near(const struct fsm_run *run)
         length *= FSM_PASSAGES;
     }
     return until - clock->time <= length + 32.0 * FSM_EPS * fsm_larger(fabs(clock->time), fabs(until));
+}
+
+/* -- Whether the recorded states of runs follow from their recorded rates.
+
+   The balance of energy takes longer than most runs.  Where the states of every step follow from its rates, as an integral,
+   it closes as far as the rates are those of the mechanism: it need not be drawn up. */
+
+#define FSM_UNEXPLAINED 0.01  // part of the largest value of a speed, summed over the steps of a run: of middles of steps
+#define FSM_MISTIMED    1e-3  // part of the largest speed, or of how far a coordinate moves: of steps of fixed length
+#define FSM_ALIKE       0.1   // length of a step over that of its neighbour, at least, whose rates tell how its own bend
+
+/* Whether a row begins an interval of a run: no step leads there. */
+static bool is_beginning(const struct fsm_recorded *rows, int64_t begin, int64_t i)
+{
+    return i <= begin || !(rows->t[i] > rows->t[i - 1]);
+}
+
+/* Return by how much a state in the middle of the step that leads to row `i` differs from the cubic of its ends and rates. */
+static double missed_in_middle(const struct fsm_recorded *rows, int64_t i, int64_t j)
+{
+    const double *x = rows->x + j, *rate = rows->x_dot + j;
+    int64_t end = i * rows->stride, start = end - rows->stride;
+    double h = rows->t[i] - rows->t[i - 1];
+    return fabs(rows->x_mid[end + j] - 0.5 * (x[start] + x[end]) - 0.125 * h * (rate[start] - rate[end]));
+}
+
+/* Return by how much a state changes otherwise in the step that leads to row `i` than by the integral of its rate: of the
+   parabola through the rates at its ends and at that of a neighbouring step, if there is one of about its length. */
+static double missed_at_end(const struct fsm_recorded *rows, int64_t begin, int64_t end, int64_t i, int64_t j)
+{
+    const double *t = rows->t, *x = rows->x + j, *rate = rows->x_dot + j;
+    int64_t here = i * rows->stride, before = here - rows->stride;
+    double h = t[i] - t[i - 1], change = x[here] - x[before], near = rate[before], far = rate[here], other = 0.0,
+           ratio = 0.0;
+    if (!is_beginning(rows, begin, i - 1)) {
+        ratio = (t[i - 1] - t[i - 2]) / h;
+        other = rate[before - rows->stride];
+    }
+    if (ratio < FSM_ALIKE && i + 1 < end && !is_beginning(rows, begin, i + 1)) {
+        ratio = (t[i + 1] - t[i]) / h;
+        near = rate[here];
+        far = rate[before];
+        other = rate[here + rows->stride];
+    }
+    if (ratio < FSM_ALIKE) {
+        return fabs(change - 0.5 * h * (near + far));
+    }
+    double part = 1.0 / (6.0 * ratio * (1.0 + ratio));
+    double mean = (2.0 + 3.0 * ratio) * ratio * far + (1.0 + 3.0 * ratio) * (1.0 + ratio) * near - other;
+    return fabs(change - h * part * mean);
+}
+
+/* Whether all states and rates of the rows of a run are finite, middles of steps included. */
+static bool is_recorded_finite(const struct fsm_recorded *rows, int64_t begin, int64_t end)
+{
+    double total = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+        const double *x = rows->x + i * rows->stride, *rate = rows->x_dot + i * rows->stride;
+        for (int64_t j = 0; j < rows->n; j++) {
+            total += 0.0 * x[j] + 0.0 * rate[j];
+        }
+        const double *middle = rows->x_mid + i * rows->stride;
+        for (int64_t j = 0; j < rows->n && !is_beginning(rows, begin, i); j++) {
+            total += 0.0 * middle[j];
+        }
+    }
+    return total == 0.0;
+}
+
+/* Whether state `j` of the rows of a run follows from its rate, to a part of its largest value, or motion. */
+static bool is_explained(const struct fsm_recorded *rows, int64_t begin, int64_t end, int64_t j, bool fixed)
+{
+    const double *x = rows->x + j;
+    double first = j < rows->n_q ? x[begin * rows->stride] : 0.0, largest = 0.0, missed = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+        largest = fsm_larger(largest, fabs(x[i * rows->stride] - first));
+        if (!is_beginning(rows, begin, i)) {
+            missed += fixed ? missed_at_end(rows, begin, end, i, j) : missed_in_middle(rows, i, j);
+        }
+    }
+    return missed <= (fixed ? FSM_MISTIMED : FSM_UNEXPLAINED) * largest;
+}
+
+/* Judge the rows of each run, `begin` (runs + 1,): the first of each, and the end; write into `found` (runs,) what they are.
+
+   `fixed`: nothing controlled the error of its steps.  Then middles are cubics of ends and rates, and the ends are judged,
+   coordinates too; else the speeds in the middles are, which are known otherwise. */
+FSM_API void fsm_judge_rows(const struct fsm_recorded *rows, const int64_t *begin, int64_t runs, bool fixed, int8_t *found)
+{
+    for (int64_t k = 0; k < runs; k++) {
+        bool explained = true;
+        for (int64_t j = fixed ? 0 : rows->n_q; j < rows->n && explained; j++) {
+            explained = is_explained(rows, begin[k], begin[k + 1], j, fixed);
+        }
+        bool finite = is_recorded_finite(rows, begin[k], begin[k + 1]);
+        found[k] = !finite ? FSM_ROWS_NOT_FINITE : explained ? FSM_ROWS_EXPLAINED : FSM_ROWS_CONTRADICTED;
+    }
 }

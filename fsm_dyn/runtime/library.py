@@ -82,6 +82,15 @@ class RunBatch(Structure):
     ]  # fmt: skip
 
 
+class Recorded(Structure):
+    """``struct fsm_recorded``: the rows of runs."""
+
+    _fields_ = [
+        ("t", c_void_p), ("x", c_void_p), ("x_dot", c_void_p), ("x_mid", c_void_p), ("stride", c_int64),
+        ("n_q", c_int64), ("n", c_int64),
+    ]  # fmt: skip
+
+
 #: Result and arguments of every function, as ``fsm_dyn/runtime/*.h`` declares them.
 FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_status_text": (c_char_p, (c_int64,)),
@@ -94,6 +103,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *4 * (VectorStructure,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_end_is_near": (c_bool, (POINTER(RunStructure),)),
+    "fsm_judge_rows": (None, (POINTER(Recorded), c_void_p, c_int64, c_bool, c_void_p)),
     "fsm_next_jump": (c_double, (POINTER(RunStructure),)),
     "fsm_save": (
         c_int64,
@@ -184,6 +194,7 @@ release_device = function("fsm_release_device")
 finish_tick = function("fsm_finish_tick")
 
 _arena_sizes = function("fsm_arena_sizes")
+_judge_rows = function("fsm_judge_rows")
 _save = function("fsm_save")
 _restore = function("fsm_restore")
 _save_steps = function("fsm_save_steps")
@@ -200,6 +211,35 @@ def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
     return int(floats), integers.value
 
 
+def judge_rows(
+    t: NDArray[np.float64], states: tuple[NDArray[np.float64], ...], begin: NDArray[np.int64], n_q: int, fixed: bool
+) -> NDArray[np.int8]:
+    """Return a ``RowsVerdict`` for each run, (runs,): whether its states follow from its rates.
+
+    Parameters
+    ----------
+    t : float64 array, shape (n,)
+        Times of the rows of all runs, s.
+    states : tuple of float64 array, shape (n, n_q + n_u) each
+        States, rates, and states in the middle of the step before a row.
+    begin : int64 array, shape (runs + 1,)
+        First row of each run, and the number of rows.
+    n_q : int
+        Number of coordinates.
+    fixed : bool
+        Whether nothing controlled the error of the steps.
+    """
+    found, strides = np.empty(len(begin) - 1, np.int8), {table.strides for table in states}
+    if len(strides) > 1 or states[0].strides[1] != _WORD:
+        states = tuple(np.ascontiguousarray(table) for table in states)
+    rows = Recorded(
+        t.ctypes.data, *(table.ctypes.data for table in states), states[0].strides[0] // _WORD, n_q, states[0].shape[1]
+    )
+    _judge_rows(rows, begin.ctypes.data, len(found), fixed, found.ctypes.data)
+    return found
+
+
+_WORD: Final = 8  # bytes
 _NO_MODES: Final = VectorStructure(None, 0)
 
 

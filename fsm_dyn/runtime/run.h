@@ -409,6 +409,20 @@ struct fsm_run_batch {
     int64_t rows, transitions, passages; // recorded of the ended runs
 };
 
+/* The rows of runs, one run behind another (end_of_run.c). */
+struct fsm_recorded {
+    const double *t;                 // (rows,): times (s)
+    const double *x, *x_dot, *x_mid; // states, their rates, states in the middle of the step before; `stride` from row to row
+    int64_t stride, n_q, n;          // coordinates, and states
+};
+
+/* Whether the recorded states of a run follow from their rates. */
+enum fsm_rows_verdict {
+    FSM_ROWS_EXPLAINED = 0,
+    FSM_ROWS_CONTRADICTED = 1,
+    FSM_ROWS_NOT_FINITE = 2,
+};
+
 /* The terms of a workspace. */
 static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
 {

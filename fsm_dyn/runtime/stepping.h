@@ -224,6 +224,7 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run);
 
 /* end_of_run.c */
 FSM_API bool fsm_end_is_near(const struct fsm_run *run);
+FSM_API void fsm_judge_rows(const struct fsm_recorded *rows, const int64_t *begin, int64_t runs, bool fixed, int8_t *found);
 
 /* stepper.c */
 FSM_LOCAL double fsm_grid_point(const struct fsm_run *run);

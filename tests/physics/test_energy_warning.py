@@ -15,7 +15,9 @@ from fsm_dyn.core.errors import EnergyWarning
 from fsm_dyn.language.loader import load
 from fsm_dyn.run import energy
 from fsm_dyn.run.energy import energy_balance as balance
-from fsm_dyn.run.energy import rates_are_contradicted
+from fsm_dyn.run.energy import rows_verdicts
+from fsm_dyn.run.loop_state import Rows
+from fsm_dyn.runtime.abi import RowsVerdict
 
 COARSE = {"method": "rk4", "step": 1e-3}  # a felt that is struck in five steps
 
@@ -52,13 +54,36 @@ def test_the_command_line_prints_it(coarse):
     assert told["warnings"] == list(coarse.warnings)
 
 
-@pytest.mark.parametrize(("options", "balances"), [({}, 0), ({"method": "radau"}, 0), (COARSE | {"step": 1e-4}, 1)])
+@pytest.mark.parametrize(
+    ("options", "balances"),
+    [({}, 0), ({"method": "radau"}, 0), (COARSE | {"step": 1e-4}, 0), ({"method": "euler", "step": 1e-3}, 2)],
+)
+@pytest.mark.filterwarnings("ignore::fsm_dyn.core.errors.EnergyWarning")
 def test_a_balance_is_drawn_up_only_if_rows_give_cause(monkeypatch, options, balances):
-    """It takes as long as the run: with an error control the states of a step are compared with their rates first."""
+    """It takes as long as the run: the states of a step are compared with their rates first."""
     drawn = []
     monkeypatch.setattr(energy, "energy_balance", lambda *args, **named: drawn.append(1) or balance(*args, **named))
     fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), **options)
     assert len(drawn) == balances
+
+
+@pytest.mark.parametrize("method", ["euler", "heun", "rk4"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "felt_drop", "stick_slip_belt", "rimless_wheel",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("four_bar", "magnetic_latch", "virtual_wall")),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::fsm_dyn.core.errors.EnergyWarning")
+def test_rows_of_fixed_steps_that_explain_themselves_have_a_closed_balance(model, method):
+    graph, verdicts = fsm_dyn.compile(model), []
+    for step in (1e-4, 1e-3, 1e-2):
+        run = fsm_dyn.simulate(graph, method=method, step=step, on_failure="return", max_steps=3000)
+        verdicts += rows_verdicts(run.record, len(run.model.layout.q), fixed_steps=True).tolist()
+        if verdicts[-1] == RowsVerdict.EXPLAINED:
+            assert run.energy.relative_residual < 0.002, step
+    assert method != "euler" or RowsVerdict.CONTRADICTED in verdicts
 
 
 @pytest.mark.parametrize("method", ["euler", "heun", "rk4", "moreau_jean"])
@@ -79,7 +104,6 @@ def test_states_that_their_rates_do_not_explain_are_found():
     row = len(record.t) // 2
     record.x[row:, run.model.layout.u_slice] *= 0.9  # as if a step had lost a tenth of all speeds
     record.x_dot[row:, run.model.layout.q_slice] *= 0.9
-    del run.run.all
     run.check((), (), False)
     assert f"between t = {record.t[row - 1]:.6g} s and {record.t[row]:.6g} s" in run.warnings[0]
 
@@ -89,7 +113,6 @@ def test_states_that_their_rates_do_not_explain_are_found():
 def test_a_run_that_ends_where_values_are_not_finite_has_no_balance(table, fixed_steps):
     run = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), 0.1)
     getattr(run.record, table)[-2:] = np.inf
-    del run.run.all
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run.check((), (), fixed_steps)
@@ -114,16 +137,16 @@ def test_runs_of_a_study_that_are_made_together_are_looked_at_too(monkeypatch):
     simulator, looked_at = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball")), []
     options = {"requirements": (), "outputs": ("y",), "times": np.empty(0), "run": {"until": 0.3}}
     cases = [{"h": float(h)} for h in np.linspace(0.1, 0.2, 6)]
-    found = energy.rates_are_contradicted
+    found = energy.rows_verdicts
 
-    def some(first_row, *rows):
-        looked_at.extend(found(first_row, *rows).tolist())
-        return np.arange(len(first_row) - 1) % 2 == 1
+    def some(rows, n_q, fixed_steps):
+        looked_at.extend(found(rows, n_q, fixed_steps).tolist())
+        return np.arange(len(rows.begin) - 1) % 2
 
     plain = judged_runs.judged_runs(simulator, options, cases)
-    monkeypatch.setattr(judged_runs, "rates_are_contradicted", some)
+    monkeypatch.setattr(judged_runs, "rows_verdicts", some)
     assert judged_runs.judged_runs(simulator, options, cases) == plain
-    assert looked_at == [False] * 6
+    assert looked_at == [RowsVerdict.EXPLAINED] * 6
     assert not any(run.has_open_energy for run in plain)
 
 
@@ -131,12 +154,29 @@ def test_contradictions_are_found_run_by_run():
     t = np.array([0.0, 0.5, 1.0, 0.0, 0.5, 0.5, 1.0])
     u = t[:, None] ** 2
     u_dot, u_mid = 2.0 * t[:, None], np.array([[0.0], [0.0625], [0.5625], [9.0], [0.0625], [9.0], [0.5625]])
-    first = np.array([0, 3, 7])
-    assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [False, False]
+    mode = np.zeros(len(t), np.int64)
+    rows = Rows(t, u, u_dot, u_mid, mode, np.zeros((len(t), 0)), begin=np.array([0, 3, 7]))
+    assert rows_verdicts(rows, 0, fixed_steps=False).tolist() == [RowsVerdict.EXPLAINED] * 2
     u_mid[6] += 0.02
-    assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [False, True]
+    assert rows_verdicts(rows, 0, fixed_steps=False).tolist() == [RowsVerdict.EXPLAINED, RowsVerdict.CONTRADICTED]
+    assert rows_verdicts(rows, 0, fixed_steps=True).tolist() == [RowsVerdict.EXPLAINED] * 2  # ends alone
     u_mid[1] = np.nan
-    assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [True, True]
+    assert rows_verdicts(rows, 0, fixed_steps=False).tolist() == [RowsVerdict.NOT_FINITE, RowsVerdict.CONTRADICTED]
+
+
+@pytest.mark.parametrize("n_q", [0, 1])
+def test_steps_that_jump_are_found_at_any_place(n_q):
+    """Steps of any length follow a polynomial of degree three; one of them, or one behind an event, is then set off."""
+    t = np.array([0.0, 0.3, 0.5, 0.5, 0.52, 1.0, 1.4, 1.4, 2.0])
+    x, rate = (t**3 - t)[:, None], (3.0 * t**2 - 1.0)[:, None]
+    rows = Rows(t, x, rate, x, np.zeros(len(t), np.int64), np.zeros((len(t), 0)))
+    assert rows_verdicts(rows, n_q, fixed_steps=True).tolist() == [RowsVerdict.CONTRADICTED]  # the last step is alone
+    x[-1] = x[-2] + 0.3 * (rate[-2] + rate[-1])
+    assert rows_verdicts(rows, n_q, fixed_steps=True).tolist() == [RowsVerdict.EXPLAINED]
+    for row in (1, 2, 4, 5, 6, 8):
+        moved = Rows(t, x.copy(), rate, x, rows.mode, rows.held)
+        moved.x[row:] += 0.01
+        assert rows_verdicts(moved, n_q, fixed_steps=True).tolist() == [RowsVerdict.CONTRADICTED], row
 
 
 # a linkage of two legs whose second leg folds in the instant in which the first gives no way to the chart's speeds
