@@ -4,6 +4,8 @@ import ctypes
 import hashlib
 from functools import cache
 
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import OnlineKernel
 from tests.runtime.building import BUILT, compile_library
 
 SOURCE = """
@@ -17,6 +19,15 @@ void repeat(kernel k, const double *x, const double *c, double *out, int64_t tim
         k(1e-6 * (double)i, x, c, out);
 }
 
+typedef int64_t (*online)(void *, int64_t, double, const double *, const double *, double *);
+
+/* As `repeat`, a mode embedded online. */
+void repeat_online(online f, void *mode, int64_t what, const double *x, const double *c, double *out, int64_t times)
+{
+    for (int64_t i = 0; i < times; i++)
+        f(mode, what, 1e-6 * (double)i, x, c, out);
+}
+
 /* At every state of `x` (states, n). */
 void evaluate_all(kernel k, const double *x, int64_t states, int64_t n, const double *c, double *out)
 {
@@ -26,6 +37,7 @@ void evaluate_all(kernel k, const double *x, int64_t states, int64_t n, const do
 """
 _ARGUMENTS = {
     "repeat": [ctypes.c_void_p] * 4 + [ctypes.c_int64],
+    "repeat_online": [ctypes.c_void_p] * 2 + [ctypes.c_int64] + [ctypes.c_void_p] * 3 + [ctypes.c_int64],
     "evaluate_all": [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 2 + [ctypes.c_void_p] * 2,
 }
 
@@ -51,6 +63,12 @@ def _function(name):
 def repeat(address, x, c, out, times):
     """Call a kernel so many times at one state."""
     _function("repeat")(address, x.ctypes.data, c.ctypes.data, out.ctypes.data, times)
+
+
+def repeat_online(mode, x, c, out, times):
+    """Evaluate the rates of a mode embedded online, by the address of its data, so many times at one state."""
+    routine, pointers = library.address("fsm_online_evaluate"), (array.ctypes.data for array in (x, c, out))
+    _function("repeat_online")(routine, mode, OnlineKernel.RHS, *pointers, times)
 
 
 def evaluate_all(address, x, c, out):
