@@ -13,8 +13,8 @@ OWN = FOLDER / "elementary.c"
 
 def test_elementary_functions_against_the_library(tmp_path):
     program = tmp_path / "times"
-    source = Path(__file__).with_name("elementary_times.c")
-    subprocess.run([COMPILER, *LANGUAGE, "-std=gnu99", "-O3", str(source), str(OWN), "-o", str(program), "-lm"], check=True)
+    source = [str(path) for path in (Path(__file__).with_name("elementary_times.c"), OWN)]
+    subprocess.run([COMPILER, *LANGUAGE, "-std=gnu99", "-O3", *source, "-o", str(program), "-lm"], check=True)
     lines = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.splitlines()
     for name, own, theirs in map(str.split, lines):
         print(f"{name:8} {float(own):6.1f} ns, {float(own) / float(theirs):.2f} of the library's")
