@@ -117,6 +117,7 @@ def shift(method: MethodArrays, by: Floats) -> None:
 _NUMBERS: Final = ("t", "t_old", "h_abs", "h_abs_old", "error_norm_old")  # or None
 _OWN: Final = {"radau": ("y", "f", "y_old"), "bdf": ("y",)}  # arrays (n,)
 _FACTORS: Final = {"radau": ("LU_real", "LU_complex"), "bdf": ("LU",)}
+_SHORTEST_RETRY: Final = 1e-3  # part of a step that is taken instead, if its dense output rounds too much
 _COLLOCATION: Final = 3  # polynomials of Radau's dense output
 
 
@@ -650,7 +651,24 @@ class _Stiff:
             return Status.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else Status.NON_FINITE
         self.first_step = float(getattr(self.solver, "h_abs", self.solver.step_size))
         follow(self.dense, self.solver)
+        excess = self.rounding()
+        if excess > 1.0:
+            self.first_step = max(0.5 / np.sqrt(excess), _SHORTEST_RETRY) * float(self.solver.step_size)
+            self.since, self.solver = 0, None
+            return self.step()
         return self.go_along(target)
+
+    def rounding(self) -> float:
+        """Return the rounding of the dense output as a part of a tenth of the tolerated error at the start of its step.
+
+        The step of a free flight may last as long as the run, and its polynomial reach so far that nothing is left of
+        the digits of a place near the start, in which an event may have to be located.
+        """
+        x = self.loop.state.x
+        largest = np.max(np.abs(self.dense.dense[DensePosition.COEFFICIENTS :].reshape(-1, len(x))), axis=0)
+        rtol, unit = float(self.options.numbers[OptionNumbers.RTOL]), self.loop.tables.state_unit
+        scale = self.options.atol + rtol * np.maximum(np.abs(x), unit)
+        return float(np.max(10.0 * np.finfo(float).eps * largest / scale, initial=0.0))
 
     def ease(self, unlimited: float) -> None:
         """Give the solver the tolerances of its next step; ``unlimited``: the result of :func:`limit_step` (s)."""

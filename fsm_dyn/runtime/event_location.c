@@ -266,6 +266,8 @@ FSM_LOCAL bool fsm_surely_positive(fsm_vector work, double tolerance, double six
 #define FSM_SHORT_WHILE      1e4 // length of the step that shows how slopes change, in tolerances of coincidence
 #define FSM_FLIGHTS          5   // durations of the shortest flight that begins that the next step lasts at most; with 2,
                                  // its middle would be the very instant in which the flight ends
+#define FSM_JUMP             1e3 // times the change of a guard by its slopes from which it jumps
+#define FSM_SHORTEST         64  // roundings of the time in the step over a jump, more than in the least step
 #define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
 
 /* Return how finely an instant near `t` is located (s). */
@@ -430,12 +432,52 @@ static double largest_at_event(const struct fsm_run *run, int64_t j)
     return closes ? 0.5 * fsm_guard_gap_tolerance(tables, number) : FSM_INFINITY;
 }
 
+/* What is known of a guard about its zero: the longest step at whose end it is above zero, and the shortest one where it is not. */
+struct bracket {
+    double low, high;    // lengths of these steps (s)
+    double above, below; // its values there; `below` is not a number where `high` was not tried
+};
+
+/* Whether a guard jumps through zero in a bracket that cannot be narrowed: its slopes do not explain the change.
+
+   A `where`, `floor`, `mod` or `sign` of coordinates in a condition or in a load does so. */
+static bool jumps(const struct bracket *bracket, double slope, double tolerance)
+{
+    double change = bracket->above - bracket->below;
+    return change > FSM_JUMP * (fabs(slope) * (bracket->high - bracket->low) + tolerance);
+}
+
+/* Take the trial step of length `h` (s) and put its end on the rows; return whether that could be done. */
+static bool retake(const struct fsm_run *run, double h)
+{
+    double t_end = run->state->clock->time + h;
+    fsm_trial_step(run, h, t_end);
+    run->state->counters->retakes++;
+    return fsm_end_is_finite(run) && fsm_project_end(run, t_end) == FSM_CONTINUE;
+}
+
+/* Return where the event of guard `j` is in a bracket that cannot be narrowed, `h` (s) being its end that was tried last.
+
+   A guard that jumps has fired behind the jump alone: before it nothing is met yet.  `before`: set to the end of the bracket
+   there. */
+static double end_of_bracket(const struct fsm_run *run, int64_t j, double h, double slope, const struct bracket *bracket,
+                             double *before)
+{
+    double tolerance = run->state->guards.at[2 * run->tables->sizes->max_guards + j];
+    if (!jumps(bracket, slope, tolerance)) {
+        return slope <= 0.0 ? h : -1.0;
+    }
+    *before = bracket->low;
+    return h == bracket->high || retake(run, bracket->high) ? bracket->high : -1.0;
+}
+
 /* Retake the step with other lengths until guard `j` is zero at its end.
 
-   `h`, `limit`: first guess of the length, and the longest one (s); `negative`: the guard is known to be at or below zero
-   at `limit`.  Returns the length of the step to the event, whose end is in the workspace; -1 where the guard does not fall
-   through zero after all. */
-static double refine_event(const struct fsm_run *run, int64_t j, double h, double limit, bool negative)
+   `h`, `limit`: first guess of the length, and the longest one (s), that of the step in the workspace, at whose end the guard
+   may be at or below zero.  `before`: set to the length up to a jump of the guard through zero, -1 where it does not jump.
+   Returns the length of the step to the event, whose end is in the workspace; -1 where the guard does not fall through
+   zero after all. */
+static double refine_event(const struct fsm_run *run, int64_t j, double h, double limit, double *before)
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
@@ -452,36 +494,37 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
     if (state->armed.at[j] == FSM_GUARD_ARMED && state->guards.at[j] <= 0.0) {
         shift = state->guards.at[most + j] > 0.0 ? -state->guards.at[j] : state->guards.at[2 * most + j];
     }
-    double low = 0.0;
-    double high = limit;
+    bool negative = work->full_end.at[at + j] <= 0.0;
+    struct bracket bracket = {0.0, limit, state->guards.at[j] + shift, negative ? work->full_end.at[at + j] + shift : FSM_NAN};
+    *before = -1.0;
     for (int64_t pass = 0; pass < FSM_MOST_ITERATIONS; pass++) {
-        fsm_trial_step(run, h, t + h);
-        state->counters->retakes++;
-        if (!fsm_end_is_finite(run) || fsm_project_end(run, t + h) != FSM_CONTINUE) {
+        if (!retake(run, h)) {
             return -1.0;
         }
         double value = work->full_end.at[at + j] + shift;
         double slope = work->full_end.at[at + n_g + j];
         if (value > 0.0) {
-            low = h;
+            bracket.low = h;
+            bracket.above = value;
         } else {
-            high = h;
+            bracket.high = h;
+            bracket.below = value;
             negative = true;
         }
-        double newton = h;
+        double newton = h, resolved = fabs(value) > near ? finest : close_to;
         if (slope < 0.0) {
             newton = h - value / slope;
-            if (fabs(newton - h) <= (fabs(value) > near ? finest : close_to)) {
+            if (fabs(newton - h) <= resolved) {
                 return h;
             }
         }
-        if (negative && high - low <= (fabs(value) > near ? finest : close_to)) {
-            return slope <= 0.0 ? h : -1.0;
+        if (negative && bracket.high - bracket.low <= resolved) {
+            return end_of_bracket(run, j, h, slope, &bracket, before);
         }
-        if (slope < 0.0 && low < newton && newton < high) {
+        if (slope < 0.0 && bracket.low < newton && newton < bracket.high) {
             h = newton;
         } else if (negative) {
-            h = 0.5 * (low + high);
+            h = 0.5 * (bracket.low + bracket.high);
         } else {
             return -1.0;
         }
@@ -536,20 +579,26 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fractio
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
-    struct fsm_work *work = run->work;
-    int64_t at = state->x.n + tables->sizes->n_u + 1;
-    double close_to = together(run);
+    double close_to = together(run), shortest = fsm_larger(close_to, FSM_SHORTEST * FSM_EPS * fabs(state->clock->time));
     int64_t most = state->counters->retakes + FSM_MOST_RETAKES;
     for (int64_t pass = 0; pass < FSM_MOST_REFINEMENTS; pass++) {
         if (state->counters->retakes > most) {
             return give_up(h, fraction, guard);
         }
-        bool negative = work->full_end.at[at + j] <= 0.0;
-        double length = refine_event(run, j, *fraction * h, h, negative);
+        double before, length = refine_event(run, j, *fraction * h, h, &before);
         if (length < 0.0) {
             return give_up(h, fraction, guard);
         }
+        if (before > shortest) { // up to there no guard knows of the jump, and in the step behind it is all there is
+            *fraction = (before - 0.5 * shortest) / length;
+            *guard = FSM_INTERPOLANT_UNRELIABLE;
+            return length;
+        }
         fsm_evaluate_middle(run, length);
+        if (before >= 0.0) {
+            *guard = j;
+            return length;
+        }
         // one that waits cannot have risen and fallen in so short a time: it is the zero that it started from
         if (state->armed.at[j] == FSM_GUARD_WAITING && (length <= close_to || !rises(run, j, length))) {
             return give_up(h, fraction, guard);

@@ -132,12 +132,27 @@ FSM_LOCAL bool fsm_any_event(fsm_indices event)
     return false;
 }
 
-/* Whether open contact `k` closed and rebounded by a jump, without a guard that fired. */
+/* Whether the gap of contact `k` is among the guards that fired. */
+static bool gap_fired(const struct fsm_resolution *r, const struct fsm_instant *instant, int64_t k)
+{
+    for (int64_t i = 0; i < instant->fired.n; i++) {
+        int64_t guard = instant->fired.at[i];
+        if (r->tables->guard_event.at[guard] == FSM_EVENT_CLOSES && r->tables->guard_contact.at[guard] == k) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether open contact `k` closed and rebounded by a jump, without a guard that fired, or none of its own where a
+   reset map acts. */
 static bool rebounds_by_jump(const struct fsm_resolution *r, const struct fsm_instant *instant, int64_t k)
 {
     int64_t row = AT(r->tables->contact_rows, k, 0);
     bool rigid = (r->tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0;
-    bool jump = instant->fired.n == 0 && (r->transition >= 0 || fsm_is_from_outside(instant->reason));
+    bool placed = r->transition >= 0 && AT(r->tables->transitions, r->transition, FSM_TRANSITION_RESET) != 0;
+    bool alone = instant->fired.n == 0 && (r->transition >= 0 || fsm_is_from_outside(instant->reason));
+    bool jump = alone || (placed && !gap_fired(r, instant, k));
     return jump && rigid && row >= 0 && r->outcome->impulse.at[row] != 0.0;
 }
 

@@ -198,14 +198,19 @@ static int64_t resolve_zeno(const struct fsm_resolution *r, const struct fsm_ins
     return fsm_complete_zeno_sequence(r, instant->remaining);
 }
 
-/* Mark the contacts that were closed and whose gaps are not what they were; `gaps` (n_contacts,): before the reset map. */
+/* Mark the contacts that were closed, or close in this instant, and whose gaps are not what they were; `gaps` (n_contacts,):
+   before the reset map.  What closed before it is not at its gap any more. */
 static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
 {
     for (int64_t k = 0; k < gaps.n; k++) {
         int64_t row = AT(r->tables->contact_rows, k, 0);
-        bool held = r->before.at[k] != FSM_CONTACT_FREE && row >= 0;
+        bool closes = r->event.at[k] == FSM_EVENT_CLOSES;
+        bool held = (r->before.at[k] != FSM_CONTACT_FREE || closes) && row >= 0;
         double jump = held ? r->terms->residual.at[row] - gaps.at[k] : 0.0;
         r->moved.at[k] = held && fabs(jump) > fsm_gap_tolerance(r->tables, row);
+        if (r->moved.at[k] != 0 && closes) {
+            r->event.at[k] = 0;
+        }
     }
 }
 

@@ -365,3 +365,77 @@ def test_what_is_counted_does_not_change_the_motion():
     )
     assert observed.q[-1].tobytes() == alone.q[-1].tobytes()
     assert observed["k"][-1] == len(alone.transitions) > 3
+
+
+#: of y from 0.02 at 1 m/s: instants until 0.5 s at which a condition becomes true, in the place of a crossing
+CHOICES = {
+    "mod(y, 0.1) < 0.05": [0.0, 0.08, 0.18, 0.28, 0.38, 0.48],
+    "mod(y, 0.1) < 0.01*sin(10*t)": [0.08, 0.18, 0.28],
+    "floor(10*y) > 1.5": [0.18],
+    "sign(y - 0.13) >= 0": [0.11],
+    "where(y > 0.3, y, 0) > 0.2": [0.28],
+    "where(y > 0.3, y, t) > 0.25": [0.25],
+    "floor(10*y) >= k + 1 and y > 0.05": [0.08, 0.18, 0.28, 0.38, 0.48],
+    "mod(y, 0.1) < 0.05 or mod(y, 0.1) > 0.07": [0.0, 0.05, 0.15, 0.25, 0.35, 0.45],
+}
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("when", CHOICES)
+def test_a_condition_that_jumps_with_a_coordinate_acts_behind_the_jump(when, options):
+    """Once at each, alone and with another one that jumps there."""
+    count = {"from": "*", "when": when, "set": {"k": "k + 1"}, "because": "counted"}
+    twin = {"from": "*", "when": when, "set": {"n": "n + 1"}, "because": "twin"}
+    both = [count] if "k" in when else [count, twin]
+    memory = {"k": 0} if "k" in when else {"k": 0, "n": 0}
+    model = BALL | {"memory": memory, "transitions": both, "initial": {"y": 0.02, "y_dot": 1}}
+    assert reasons({"name": "choice"} | model, until=0.5, **options) == [
+        (time, item["because"]) for time in CHOICES[when] for item in both
+    ]
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+def test_late_events_are_as_exact_as_the_clock(options):
+    """After 1e6 s a ball is let fall on a floor; then a condition jumps with its height."""
+    ball = BALL | {
+        "name": "late",
+        "loads": [{"gravity": "-10*N.y"}],
+        "contacts": {"g": {"gap": "y", "restitution": 0.5}},
+    }
+    fall = {"from": "*", "when": "t > 1e6", "reset": {"y": "1", "y_dot": "0"}, "because": "let go"}
+    jump = {"from": "*", "when": "t > 1e6 and floor(10*y) < 4.5", "because": "jump", "set": {"k": "k + 1"}}
+    model = ball | {"memory": {"k": 0}, "transitions": [fall, jump], "initial": {"y": 0.3}}
+    run = fsm_dyn.simulate(
+        fsm_dyn.compile(model), until=1e6 + 0.6, **options | ({"step": 999.9} if "step" in options else {})
+    )
+    late = [item for item in run.transitions if item.time > 1e6 + 0.01]
+    assert [item.time - 1e6 for item in late] == pytest.approx([0.1**0.5, 0.2**0.5], abs=1e-8)
+    rest = 0.6 - 0.2**0.5
+    assert run["y"][-1] == pytest.approx(20**0.5 / 2 * rest - 5 * rest**2, abs=1e-7)
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("e", [0.0, 0.5])
+@pytest.mark.parametrize(("y", "speed"), [(1.9, 4), (2, 4), (2, -4), (2, None), (1, None), (1, -3)])
+def test_a_reset_in_the_instant_of_an_impact_places_the_body(y, speed, e, options):
+    """A ball that strikes the floor at 4 m/s is set elsewhere: the floor is open, the roof at 2 strikes."""
+    floor, roof = {"gap": "y", "restitution": e}, {"gap": "2 - y", "restitution": 0.5}
+    place = {"y": str(y)} | ({} if speed is None else {"y_dot": str(speed)})
+    after = 4 * e if speed is None else speed
+    strikes = y == 2 and after > 0
+    after = -0.5 * after if strikes else after
+    model = {
+        "name": "placed",
+        "memory": {"k": 0},
+        "loads": [{"gravity": "-10*N.y"}],
+        "contacts": {"floor": floor, "roof": roof},
+        "transitions": [
+            {"from": "*", "on": "floor closes", "reset": place},
+            {"from": "*", "on": "roof closes", "set": {"k": "k + 1"}},
+        ],
+        "initial": {"y": 0.8},
+    }
+    run = fsm_dyn.simulate(fsm_dyn.compile(BALL | model), until=0.41, **options)
+    assert run["y"][-1] == pytest.approx(y + 0.01 * after - 5e-4, abs=1e-9)
+    assert run["y_dot"][-1] == pytest.approx(after - 0.1, abs=1e-9)
+    assert run["k"][-1] == strikes
