@@ -68,7 +68,7 @@ language: $(VENV)/.installed-run  ## write the methods of Model and the tables o
 
 wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as WebAssembly, by clang 14
 	bash .ci/get_compiler wasm
-	$(BIN)/python -m fsm_dyn.exports.wasm
+	$(BIN)/python -m fsm_dyn.exports.html
 
 pictures: $(VENV)/.installed-browser  ## draw the pictures of the documentation and count the gallery's modes again
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures

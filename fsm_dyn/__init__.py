@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fsm_dyn.analysis.equation_check import check_equation
     from fsm_dyn.analysis.exploration import explore
-    from fsm_dyn.analysis.fit import fit
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise, static_equilibrium
     from fsm_dyn.analysis.method_counts import count_methods, state_variables
+    from fsm_dyn.analysis.searches import fit, worst_case
     from fsm_dyn.analysis.study import study, tolerance_study
     from fsm_dyn.analysis.verification import verify
-    from fsm_dyn.analysis.worst_case import worst_case
-    from fsm_dyn.analysis.wrenches import wrench
     from fsm_dyn.automaton.compilation import compile, load
     from fsm_dyn.automaton.mode_graph import ModeGraph, open_graph
     from fsm_dyn.core.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.exports.export import export
     from fsm_dyn.language.builder import Model
     from fsm_dyn.language.model import Mechanism
+    from fsm_dyn.run.pin_loads import wrench
     from fsm_dyn.run.run_options import RunOptions
     from fsm_dyn.run.simulator import Simulator, open_run, simulate
     from fsm_dyn.run.tolerances import Tolerances
@@ -51,7 +50,7 @@ _HOMES = {
     "count_methods": "fsm_dyn.analysis.method_counts",
     "export": "fsm_dyn.exports.export",
     "explore": "fsm_dyn.analysis.exploration",
-    "fit": "fsm_dyn.analysis.fit",
+    "fit": "fsm_dyn.analysis.searches",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.automaton.compilation",
@@ -63,8 +62,8 @@ _HOMES = {
     "study": "fsm_dyn.analysis.study",
     "tolerance_study": "fsm_dyn.analysis.study",
     "verify": "fsm_dyn.analysis.verification",
-    "worst_case": "fsm_dyn.analysis.worst_case",
-    "wrench": "fsm_dyn.analysis.wrenches",
+    "worst_case": "fsm_dyn.analysis.searches",
+    "wrench": "fsm_dyn.run.pin_loads",
 }
 
 _PARTS = ("plot",)  # parts with public names of their own

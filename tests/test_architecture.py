@@ -143,7 +143,6 @@ ONE_MEANING = {
     "hapkit": "a device: driver, emulator",
     "inverse3": "a device: driver, emulator",
     "pantograph": "a device: driver, emulator",
-    "pins": "forces in connections: their keys, their evaluation",
     "replay": "a recording played again: the run, the motion of its device",
     "run": "a run: what was recorded of it, the command",
     "study": "a study: runs, figure, command",

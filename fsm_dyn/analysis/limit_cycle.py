@@ -8,19 +8,18 @@ from dataclasses import field, replace
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.analysis.analysis_setup import AnalysisSetup, memory_of_motion
 from fsm_dyn.analysis.linearisation import jacobian
 from fsm_dyn.analysis.sensitivities import admissible_variations, crossing, jump_rows, propagate_variations
+from fsm_dyn.analysis.variations import AnalysisSetup, memory_of_motion
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet
-from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.evaluate import ScalarAlgebra, evaluate_expression
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.laws import LAWS, WORDS
-from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import Parameters
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Layout, Program

@@ -8,9 +8,14 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.linearisation import jacobian, time_derivative
-from fsm_dyn.analysis.variations import FlowSwitch, flow_switches, parameter_derivatives, start_derivatives
+from fsm_dyn.analysis.variations import (
+    AnalysisSetup,
+    FlowSwitch,
+    flow_switches,
+    parameter_derivatives,
+    start_derivatives,
+)
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph

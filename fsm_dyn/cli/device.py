@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli import options as timing
-from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli import console
+from fsm_dyn.cli.console import (
+    Initial,
+    Scale,
+    Scales,
+    Set,
+    assignments,
+    handle_errors,
+    print_json,
+    print_status,
+    progress_message,
+    ratios,
+)
 from fsm_dyn.cli.live import (
     announce_address,
     driver_options,
@@ -20,7 +31,6 @@ from fsm_dyn.cli.live import (
     print_reports,
 )
 from fsm_dyn.cli.model_commands import Json, Model, ready_graph
-from fsm_dyn.cli.options import Initial, Scale, Scales, Set, assignments, ratios
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.core.interrupts import asked_to_end
@@ -211,22 +221,22 @@ def device_command(
     port: Ports = None,
     axes: Annotated[list[str] | None, _AXES] = None,
     scale: Scales = None,
-    force: timing.Force = 8.0,
-    slew: timing.Slew = 2000.0,
-    ramp: timing.Ramp = timing.RAMP,
-    period: timing.Period = 1e-3,
-    substeps: timing.Substeps = None,
+    force: console.Force = 8.0,
+    slew: console.Slew = 2000.0,
+    ramp: console.Ramp = console.RAMP,
+    period: console.Period = 1e-3,
+    substeps: console.Substeps = None,
     watchdog_timeout: EmulatedWatchdogTimeout = None,
-    release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
-    stall_timeout: timing.EmulatedStallTimeout = None,
-    owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
-    lag_limit: timing.LagLimit = timing.LAG_LIMIT,
-    look_ahead: timing.LookAhead = 0.0,
+    release_after: console.ReleaseAfter = console.RELEASE_AFTER,
+    stall_timeout: console.EmulatedStallTimeout = None,
+    owner_timeout: console.OwnerTimeout = console.OWNER_TIMEOUT,
+    lag_limit: console.LagLimit = console.LAG_LIMIT,
+    look_ahead: console.LookAhead = 0.0,
     seconds: RunDuration = None,
-    no_browser: timing.NoBrowser = False,
-    page_port: timing.PagePort = 0,
-    record: timing.Record = None,
-    passivity: timing.Passivity = "off",
+    no_browser: console.NoBrowser = False,
+    page_port: console.PagePort = 0,
+    record: console.Record = None,
+    passivity: console.Passivity = "off",
     set_: Set = None,
     initial: Initial = None,
     as_json: Json = False,
@@ -243,8 +253,8 @@ def device_command(
         _check(check, driver_options(option), emulate, min(force, CHECK_FORCE), check_report, as_json)
         return
     model, driver = _required(model, driver, record)
-    ticks = timing.ticks("--duration", seconds, period)
-    usual = EMULATED_TIMEOUT if emulate else timing.STALL_TIMEOUT
+    ticks = console.ticks("--duration", seconds, period)
+    usual = EMULATED_TIMEOUT if emulate else console.STALL_TIMEOUT
     waiting = {
         "release_after": release_after, "stall_timeout": usual if stall_timeout is None else stall_timeout,
         "owner_timeout": owner_timeout, "lag_limit": lag_limit,
@@ -347,7 +357,7 @@ def _coupled(
         held, changed = _coupled_for(spec, graph, parameters)
     zeroed = spec.zeroed or emulation is not None  # an emulated device begins at its zero
     mapping = device_map_for(held, device.port, spec.axes, device.axes, device.scale, zeroed=zeroed)
-    timeout = coupling.watchdog_timeout or (timing.WATCHDOG_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
+    timeout = coupling.watchdog_timeout or (console.WATCHDOG_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
     by = CouplingDevice(
         device.driver, options, mapping, Limits(**coupling.limits), timeout, emulation, **coupling.waiting
     )
@@ -391,7 +401,7 @@ def _hold_several(
                 spec = combined.Driver.describe(options)
                 held, changed = _coupled_for(spec, ready_graph(model, None, True), parameters)
             maps = maps_of(held, devices, spec, emulate=emulate)
-            timeout = coupling.watchdog_timeout or (EMULATED_TIMEOUT if emulate else timing.WATCHDOG_TIMEOUT)
+            timeout = coupling.watchdog_timeout or (EMULATED_TIMEOUT if emulate else console.WATCHDOG_TIMEOUT)
             by = CouplingDevice(
                 "combined", options, maps[0], Limits(**coupling.limits), timeout, None, **coupling.waiting
             )
@@ -480,8 +490,7 @@ def _check(driver: str, given: dict[str, Any], emulate: bool, force: float, file
 
 def _list(as_json: bool) -> None:
     """List drivers and serial ports."""
-    from fsm_dyn.devices.connections import ports
-    from fsm_dyn.devices.driver_tools import shipped_drivers
+    from fsm_dyn.devices.driver_tools import ports, shipped_drivers
 
     drivers, there = shipped_drivers(), ports()
     if as_json:
@@ -535,7 +544,7 @@ def passivity_command(
     axes: Axes = None,
     scale: Scale = "1",
     period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
-    substeps: timing.Substeps = None,
+    substeps: console.Substeps = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw the Z-width to this file, .svg or .png.")
     ] = None,

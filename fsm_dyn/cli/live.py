@@ -14,10 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli import options as timing
-from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli import console
+from fsm_dyn.cli.console import (
+    Initial,
+    Scale,
+    ScenarioOption,
+    Set,
+    assignments,
+    handle_errors,
+    prepare_file,
+    print_json,
+    print_status,
+    progress_message,
+    ratios,
+)
 from fsm_dyn.cli.model_commands import Json, Model, ready_graph
-from fsm_dyn.cli.options import Initial, Scale, ScenarioOption, Set, assignments, prepare_file, ratios
 from fsm_dyn.core.errors import FsmDynError, InputError, RunError
 from fsm_dyn.core.interrupts import Asked, asked_to_end
 from fsm_dyn.draw.svg import table
@@ -50,21 +61,21 @@ def live_command(
     option: DriverOptions = None,
     port: Port = "",
     scale: Scale = "1",
-    force: timing.Force = 8.0,
-    period: timing.Period = 1e-3,
-    substeps: timing.Substeps = None,
-    slew: timing.Slew = 2000.0,
-    ramp: timing.Ramp = timing.RAMP,
-    release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
-    stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
-    watchdog_timeout: timing.WatchdogTimeout = timing.WATCHDOG_TIMEOUT,
-    owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
-    lag_limit: timing.LagLimit = timing.LAG_LIMIT,
-    look_ahead: timing.LookAhead = 0.0,
+    force: console.Force = 8.0,
+    period: console.Period = 1e-3,
+    substeps: console.Substeps = None,
+    slew: console.Slew = 2000.0,
+    ramp: console.Ramp = console.RAMP,
+    release_after: console.ReleaseAfter = console.RELEASE_AFTER,
+    stall_timeout: console.StallTimeout = console.STALL_TIMEOUT,
+    watchdog_timeout: console.WatchdogTimeout = console.WATCHDOG_TIMEOUT,
+    owner_timeout: console.OwnerTimeout = console.OWNER_TIMEOUT,
+    lag_limit: console.LagLimit = console.LAG_LIMIT,
+    look_ahead: console.LookAhead = 0.0,
     schedule: Annotated[bool, typer.Option("--schedule", help="Apply the schedules of the model's inputs.")] = False,
     no_pacing: Annotated[bool, typer.Option("--no-pacing", help="Do not pace ticks by the wall clock.")] = False,
-    record: timing.Record = None,
-    passivity: timing.Passivity = "off",
+    record: console.Record = None,
+    passivity: console.Passivity = "off",
     derive: Derive = None,
     set_: Set = None,
     as_json: Json = False,
@@ -89,10 +100,10 @@ def live_command(
                 limits=Limits(force=force, slew=slew, ramp=ramp),
                 schedule=schedule,
                 paced=not no_pacing,
-                ticks=timing.ticks("--duration", seconds, period),
+                ticks=console.ticks("--duration", seconds, period),
                 passivity=passivity,
                 release_after=release_after,
-                stall_ticks=timing.stall_ticks(stall_timeout, period),
+                stall_ticks=console.stall_ticks(stall_timeout, period),
                 watchdog_timeout=watchdog_timeout,
                 owner_timeout=owner_timeout,
                 lag_limit=lag_limit,
@@ -296,19 +307,19 @@ Edit = Annotated[bool, typer.Option("--edit", help="Edit the model file on the p
 @handle_errors
 def view_command(
     model: Viewed = None,
-    page_port: timing.PagePort = 0,
-    no_browser: timing.NoBrowser = False,
+    page_port: console.PagePort = 0,
+    no_browser: console.NoBrowser = False,
     watch: Watch = None,
-    record: timing.Record = None,
+    record: console.Record = None,
     schedule: UseSchedule = None,
     html: Report = None,
     edit: Edit = False,
     run: Offline = False,
     until: Until = None,
     before: Before = None,
-    period: timing.Period = 1e-3,
-    substeps: timing.Substeps = None,
-    look_ahead: timing.LookAhead = 0.0,
+    period: console.Period = 1e-3,
+    substeps: console.Substeps = None,
+    look_ahead: console.LookAhead = 0.0,
     set_: Set = None,
     scenario: ScenarioOption = None,
     initial: Initial = None,

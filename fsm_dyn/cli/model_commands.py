@@ -16,8 +16,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
-from fsm_dyn.cli.options import Input, ScenarioOption, Set, Step, assignments, prepare_file, run_option
+from fsm_dyn.cli.console import (
+    Input,
+    ScenarioOption,
+    Set,
+    Step,
+    assignments,
+    handle_errors,
+    prepare_file,
+    print_json,
+    print_status,
+    progress_message,
+    run_option,
+)
 from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
 from fsm_dyn.core.files import read_file, write_file
 from fsm_dyn.core.interrupts import asked_to_end

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
-from fsm_dyn.cli.model_commands import Json, mode_table, ready_graph
-from fsm_dyn.cli.options import (
+from fsm_dyn.cli.console import (
     Initial,
     Input,
     ScenarioOption,
@@ -26,10 +24,15 @@ from fsm_dyn.cli.options import (
     Until,
     assignments,
     duration,
+    handle_errors,
     prepare_file,
     prepare_folder,
+    print_json,
+    print_status,
+    progress_message,
     run_option,
 )
+from fsm_dyn.cli.model_commands import Json, mode_table, ready_graph
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError, StartWarning, did_you_mean
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
@@ -707,7 +710,7 @@ def loads_command(
     given = _of_model(until, scenario, set_, input_, initial)
     # NumPy takes a moment to import.
     from fsm_dyn.run.energy import periods_table
-    from fsm_dyn.run.pin_peaks import loads_table
+    from fsm_dyn.run.pin_loads import loads_table
 
     trajectory = _trajectory(run, None, given, as_json)
     peaks, pins, periods = trajectory.peak_loads(), trajectory.pins, trajectory.contact_periods

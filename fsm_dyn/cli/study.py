@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fsm_dyn.cli.console import handle_errors, print_json, progress_message
-from fsm_dyn.cli.model_commands import Json, Model, ready_graph
-from fsm_dyn.cli.options import (
+from fsm_dyn.cli.console import (
     Initial,
     Input,
     ScenarioOption,
@@ -21,10 +19,14 @@ from fsm_dyn.cli.options import (
     assignments,
     distributions,
     duration,
+    handle_errors,
     listed,
     prepare_folder,
+    print_json,
+    progress_message,
     run_option,
 )
+from fsm_dyn.cli.model_commands import Json, Model, ready_graph
 from fsm_dyn.core.errors import EnergyWarning, InputError
 from fsm_dyn.core.files import whole_file, write_file
 from fsm_dyn.core.interrupts import asked_to_end
@@ -54,7 +56,7 @@ def print_worst_case(
 ) -> None:
     """Search, print the worst cases, and write every violating run to ``out``."""
     # The public half of the package: the runtime and the machine-code compiler.
-    from fsm_dyn.analysis.worst_case import worst_case
+    from fsm_dyn.analysis.searches import worst_case
 
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
@@ -435,7 +437,7 @@ def fit_command(
 ) -> None:
     """Find the parameters with which runs follow a measured motion best."""
     # The public half of the package: the runtime and the machine-code compiler.
-    from fsm_dyn.analysis.fit import fit
+    from fsm_dyn.analysis.searches import fit
 
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)

@@ -13,8 +13,8 @@ from fsm_dyn.derive.symbols import MechanismSymbols
 from fsm_dyn.derive.velocities import Motion
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.scales import own_scales
+from fsm_dyn.language.shape_geometry import solid_thickness
 from fsm_dyn.language.shapes import Feature, PolygonShape, SolidShape
-from fsm_dyn.language.solids import solid_thickness
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node

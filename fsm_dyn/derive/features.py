@@ -11,11 +11,11 @@ from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NEWTONIAN, Triple, Vector
 from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra
-from fsm_dyn.language.curves import TURN, periodic_spline, touched_part
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.expression_tree import Text, free_names
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.model import PARAMETER, POLAR
+from fsm_dyn.language.shape_geometry import TURN, periodic_spline, touched_part
 from fsm_dyn.language.shapes import (
     FEET,
     VERTICES,

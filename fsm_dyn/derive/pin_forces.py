@@ -33,9 +33,9 @@ from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.dimensions import words_of
 from fsm_dyn.language.elements import Frame, GravityLoad, Load, PositionConstraint, RotatedFrame
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.interfaces import PinEntry
 from fsm_dyn.language.memory import layout_of
 from fsm_dyn.language.model import Mechanism, Point
-from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.shapes import SegmentShape, Shape
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node

@@ -14,8 +14,8 @@ from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN
 from fsm_dyn.derive.speeds import SEED, natural_motion
 from fsm_dyn.derive.symbols import MechanismSymbols
 from fsm_dyn.language.elements import HelicalJoint, Joint
+from fsm_dyn.language.interfaces import PinEntry
 from fsm_dyn.language.model import Body
-from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.values import flat_values
 from fsm_dyn.programs.traversal import evaluate, support
 

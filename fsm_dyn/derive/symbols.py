@@ -18,10 +18,10 @@ from fsm_dyn.derive.reduction import Reducer
 from fsm_dyn.derive.velocities import Motion, Rates
 from fsm_dyn.language.dimensions import words_of
 from fsm_dyn.language.elements import Joint
+from fsm_dyn.language.evaluate import ScalarAlgebra, scalar_of, too_early
 from fsm_dyn.language.expression_tree import AxisLetter, Name, Text
 from fsm_dyn.language.memory import layout_of, parameters_of_contacts
 from fsm_dyn.language.model import Body, Mechanism, Point
-from fsm_dyn.language.node_algebra import ScalarAlgebra, scalar_of, too_early
 from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.program import TIME, Layout
 from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent

@@ -34,8 +34,7 @@ from ctypes import POINTER, byref, c_byte, c_char_p, c_double, c_int, c_ubyte, c
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
-from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
+from fsm_dyn.devices.driver_tools import HANDLE, MakerLibrary, OptionReader, Signature, load_library
 from fsm_dyn.devices.library_process import LIBRARY_LAG, LibraryDriver, RepeatedNumbers
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG, DeviceSpec, Sample
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices import connections as sl
+from fsm_dyn.devices import driver_tools as sl
 from fsm_dyn.devices.driver_tools import OptionReader
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec, Sample, lag_of
 

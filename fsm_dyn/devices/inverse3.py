@@ -51,8 +51,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices.connections import WebSocketLine, close_frame, shared, text_frame
-from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
+from fsm_dyn.devices.driver_tools import (
+    HANDLE,
+    OptionReader,
+    VelocityFilter,
+    WebSocketLine,
+    close_frame,
+    shared,
+    text_frame,
+)
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, VELOCITY_LAG, DeviceSpec, Sample, lag_of
 
 PORT: Final = 10001

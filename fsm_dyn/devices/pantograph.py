@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices import connections as sl
+from fsm_dyn.devices import driver_tools as sl
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample, lag_of
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.driver_tools import OptionReader, critically_damped_step
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.driver_protocol import WATCHDOG, DeviceSpec, Sample
 from fsm_dyn.live.strokes import Stroke
 from fsm_dyn.runtime.abi import LiveHeader
@@ -48,7 +48,7 @@ class Driver:
         self._patience = float(options.get("patience", PATIENCE))
         self._period = float(options.get("period", PERIOD))
         self._position, self._velocity = [0.0] * n, [0.0] * n
-        self._block: shared_memory.SharedBlock | None = None
+        self._block: tick_data.SharedBlock | None = None
         self._readings, self._dragging = 0, False
         self._stroke: Stroke | None = None
         self._begun = 0  # its first reading
@@ -68,7 +68,7 @@ class Driver:
         """Return None: samples come through the session's memory."""
         return None
 
-    def attach(self, block: shared_memory.SharedBlock) -> None:
+    def attach(self, block: tick_data.SharedBlock) -> None:
         """Take the memory in which the session leaves the samples."""
         self._block = block
 
@@ -113,7 +113,7 @@ class Driver:
         if self._block is None or self._block.header[LiveHeader.POINTER] == 0:
             return None
         count = int(self._block.header[LiveHeader.POINTER])
-        rows, _, _ = shared_memory.take_rows(self._block.pointer, self._block.header, LiveHeader.POINTER, count - 1)
+        rows, _, _ = tick_data.take_rows(self._block.pointer, self._block.header, LiveHeader.POINTER, count - 1)
         return [float(value) for value in rows[-1]] if len(rows) else None
 
     def write(self, force: Sequence[float]) -> Sequence[float]:

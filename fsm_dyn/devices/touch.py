@@ -35,8 +35,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
-from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
+from fsm_dyn.devices.driver_tools import HANDLE, MakerLibrary, OptionReader, Signature, load_library
 from fsm_dyn.devices.library_process import LIBRARY_LAG, LibraryDriver, RepeatedNumbers
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
 

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices.connections import shared
-from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
-from fsm_dyn.live import shared_memory
+from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter, shared
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.driver_protocol import (
     ADMITTANCE,
     IMPEDANCE,
@@ -318,7 +317,7 @@ class Driver:
             ) from error
         return shared(found)
 
-    def attach(self, block: shared_memory.SharedBlock) -> None:
+    def attach(self, block: tick_data.SharedBlock) -> None:
         """Take the shared memory with the run state, which the flags of a force report."""
         self._header = block.header
 

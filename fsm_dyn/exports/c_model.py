@@ -18,8 +18,8 @@ from fsm_dyn.derive.unconstrained_system import FOLLOWS, of_one_corner
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mode_identifiers
 from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import BOOLEAN, TableSchedule
+from fsm_dyn.language.evaluate import ScalarAlgebra
 from fsm_dyn.language.expression_tree import free_names
-from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import parameter_values
 from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.page.frames import guard_texts
@@ -32,7 +32,7 @@ from fsm_dyn.run import structures as st
 from fsm_dyn.run.input_signals import InputSignals, schedule_parameters
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.online import online_enclosure, online_programs
-from fsm_dyn.run.phase_rules import PhaseRules
+from fsm_dyn.run.phases import PhaseRules
 from fsm_dyn.run.structures import guard_enclosures
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.words import Words

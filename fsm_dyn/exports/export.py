@@ -42,7 +42,7 @@ from fsm_dyn.language.scales import Scales
 from fsm_dyn.run.input_signals import InputValue
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
-from fsm_dyn.run.phase_rules import phase_rules
+from fsm_dyn.run.phases import phase_rules
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
@@ -346,7 +346,7 @@ def export(
     elif target == MJCF:
         files = _mjcf(graph, options)
     elif target == MODELICA:
-        from fsm_dyn.exports.modelica import modelica  # for this target alone
+        from fsm_dyn.exports.description_languages import modelica  # for this target alone
 
         run = prepared(graph, options, listed_modes)
         files = {f"{run.prefix}.mo": modelica(run, mode)}
@@ -596,7 +596,7 @@ def _page(graph: ModeGraph, options: RunOptions, listed_modes: bool) -> dict[str
 
 def _mjcf(graph: ModeGraph, options: RunOptions) -> dict[str, bytes]:
     """Return the mechanism for MuJoCo as one file."""
-    from fsm_dyn.exports.mjcf import mjcf  # no other target reads the ways of bodies
+    from fsm_dyn.exports.description_languages import mjcf  # no other target reads the ways of bodies
 
     setup, mechanism = Simulator(graph).setup(options), graph.automaton.mechanism
     start = dict(zip(graph.automaton.terms.layout.q, setup.start.x.tolist(), strict=False))

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.language.pins import listed_outputs
+from fsm_dyn.language.interfaces import listed_outputs
 from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.values import units
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.pin_programs import PinPrograms
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.input_signals import InputSignals
-from fsm_dyn.run.phase_rules import PhaseRules
+from fsm_dyn.run.phases import PhaseRules
 from fsm_dyn.run.pins import pin_programs
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.tolerances import Numerics

@@ -13,7 +13,6 @@ from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, Po
 from fsm_dyn.language.check_values import curve_sense, polygon_sense
 from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, FeatureContact, GapContact, LawContact
-from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import ComposedText, Text, is_name
 from fsm_dyn.language.impositions import GROUND, Imposition
@@ -21,6 +20,7 @@ from fsm_dyn.language.keyed import HasKeys, KeyedMapping, exactly_one, only_with
 from fsm_dyn.language.laws import Entry
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Body, Mechanism
+from fsm_dyn.language.shape_geometry import curve_pieces, polyhedron_faces
 from fsm_dyn.language.shapes import (
     ArcShape,
     BoxShape,
@@ -39,7 +39,6 @@ from fsm_dyn.language.shapes import (
     SolidShape,
     SphereShape,
 )
-from fsm_dyn.language.solids import polyhedron_faces
 from fsm_dyn.language.yaml import LocatedStr, where_of
 
 # -- Shapes: defaults, valid combinations of keys, and the sense of polygons ---------------------------------

@@ -22,9 +22,9 @@ from fsm_dyn.language.dimensions import (
 from fsm_dyn.language.elements import GravityLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.language.expression_tree import Call, Name, Text, walk
 from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.interfaces import PinEntry
 from fsm_dyn.language.keyed import keys_of
 from fsm_dyn.language.model import Initial, Mechanism, Point, TransitionSpec
-from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import (
     Always,
     Condition,

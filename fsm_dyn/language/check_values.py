@@ -11,7 +11,6 @@ from typing import Any
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import Contact, GapContact
-from fsm_dyn.language.curves import curve_pieces, formula_at
 from fsm_dyn.language.dimensions import DimensionedValue, Scopes, expression_type, texts_of
 from fsm_dyn.language.elements import HelicalJoint, Schedule
 from fsm_dyn.language.evaluate import ParameterValue, deviations, evaluate_expression, evaluate_parameters, names_in
@@ -20,6 +19,7 @@ from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.keyed import KeyedMapping, key_of_field, keys_of, mappings_in
 from fsm_dyn.language.keys import Key
 from fsm_dyn.language.model import Coordinate, Mechanism
+from fsm_dyn.language.shape_geometry import curve_pieces, formula_at, polyhedron_faces
 from fsm_dyn.language.shapes import (
     ArcShape,
     BoxShape,
@@ -33,7 +33,6 @@ from fsm_dyn.language.shapes import (
     SegmentShape,
     Shape,
 )
-from fsm_dyn.language.solids import polyhedron_faces
 from fsm_dyn.language.units import Dimension
 
 # -- Checks that follow from declared keys: references, scopes and units, bounds -----------------------------

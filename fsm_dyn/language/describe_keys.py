@@ -16,13 +16,12 @@ from fsm_dyn.language.body_forms import ConstraintForm, FrameForm, GeometryForm,
 from fsm_dyn.language.contact_forms import ContactForm, InputForm, ScheduleForm, TransitionForm
 from fsm_dyn.language.expression_tree import is_name
 from fsm_dyn.language.impositions import Imposition
-from fsm_dyn.language.interfaces import Controller, Port
+from fsm_dyn.language.interfaces import Controller, PinEntry, Port
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, default_of, first_sentence, keys_of, others_of
 from fsm_dyn.language.keys import Key
 from fsm_dyn.language.mechanism_form import FORMAT, MechanismForm, ModelTolerances, RequirementForm, UseForm
 from fsm_dyn.language.model import Body, Coordinate, Initial, ModelSettings, ModePattern, Point
-from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import PartNameForm, PhaseForm
 
 # -- The JSON Schema of model files, and a commented first model -----------------------------------------------

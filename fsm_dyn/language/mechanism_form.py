@@ -32,7 +32,7 @@ from fsm_dyn.language.expressions import FloatAlgebra, parse
 from fsm_dyn.language.form import as_section, contact_key, expression, name, one_or_more_expressions
 from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.impositions import MOST_AT_ONCE, Imposition
-from fsm_dyn.language.interfaces import Controller, Port
+from fsm_dyn.language.interfaces import Controller, PinEntry, Port
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.keyed import KeyedMapping, exactly_one, in_place_of, keys_of, mapping
 from fsm_dyn.language.keys import (
@@ -64,7 +64,6 @@ from fsm_dyn.language.model import (
     Parameter,
     Point,
 )
-from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import NAMES, PHASES, PartName, Requirement, RunPhase, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
 from fsm_dyn.language.units import ACCELERATION, DIMENSIONLESS, LENGTH, MASS, SPEED, TIME, Dimension

@@ -16,7 +16,7 @@ from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text, is_name
 from fsm_dyn.language.form import expression, name
-from fsm_dyn.language.interfaces import Controller, Port
+from fsm_dyn.language.interfaces import Controller, PinEntry, Port
 from fsm_dyn.language.keyed import KeyedMapping, NamedEntry, in_place_of, keys_of
 from fsm_dyn.language.keys import (
     EXPRESSION,
@@ -39,7 +39,6 @@ from fsm_dyn.language.keys import (
     section,
 )
 from fsm_dyn.language.keys import expression as expression_key
-from fsm_dyn.language.pins import PinEntry
 from fsm_dyn.language.requirement import PartName, Requirement, RunPhase
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import DENSITY, INERTIA, LENGTH, MASS

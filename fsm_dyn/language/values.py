@@ -24,8 +24,8 @@ from fsm_dyn.language.dimensions import (
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, evaluate_parameters, names_in
 from fsm_dyn.language.expression_tree import Index, Name, Number, Text, fold, walk
 from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.interfaces import DRIVE, listed_outputs
 from fsm_dyn.language.model import Mechanism, Parameter
-from fsm_dyn.language.pins import DRIVE, listed_outputs
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension, dimension_text
 
 # -- Values in addition to the model file --------------------------------------------------------------------

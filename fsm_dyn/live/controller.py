@@ -19,8 +19,8 @@ from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.hand_commands import HandCommands
 from fsm_dyn.live.mode_pool import OwnKernels
-from fsm_dyn.live.shared_memory import plain
 from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import plain
 from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.runtime.abi import Fault, LivePhase, ReleaseReason, Status, TickCounts, TickNumbers, TickResult
 from fsm_dyn.runtime.library import finish_tick, live_tick, release_device

@@ -22,7 +22,7 @@ from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.hybrid_automaton import Automaton, successors
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.derive.elimination import Array
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.programs.kernels import machine_code
@@ -61,7 +61,7 @@ class Deriver:
         Descriptor to write machine code to.
     """
 
-    def __init__(self, automaton: Automaton, block: shared_memory.SharedBlock, states: list[States], pipe: int) -> None:
+    def __init__(self, automaton: Automaton, block: tick_data.SharedBlock, states: list[States], pipe: int) -> None:
         self._automaton, self._block, self._pipe = automaton, block, pipe
         begin = model_start(automaton)
         self._home = begin.x, begin.context
@@ -93,9 +93,7 @@ class Deriver:
     def _listen(self) -> None:
         """Read from the events which modes were reached, and their numbers."""
         block = self._block
-        found, self._events_at = shared_memory.take_texts(
-            block.events, block.header, LiveHeader.EVENTS, self._events_at
-        )
+        found, self._events_at = tick_data.take_texts(block.events, block.header, LiveHeader.EVENTS, self._events_at)
         for event in found:
             if event.get("event") == "mode_added":
                 more = [tuple(states) for states in event["states"]]
@@ -116,7 +114,7 @@ class Deriver:
     def _ahead(self) -> Iterator[States]:
         """Yield underived modes one guard away from the present one."""
         at = max(0, int(self._block.header[LiveHeader.ROWS]) - 1)
-        rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, at)
+        rows, _, _ = tick_data.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, at)
         number = int(rows[-1, _MODE]) if len(rows) else -1
         if not 0 <= number < len(self._numbered) or len(self._made) >= MOST_AHEAD + len(self._met):
             return
@@ -145,7 +143,7 @@ def main() -> None:
     settings = LiveSettings.of_data(given["settings"])
     theirs, ours = settings.kernels
     os.close(theirs)
-    block = shared_memory.SharedBlock.open(shared_memory.BlockLayout(settings.row, settings.record), settings.memory)
+    block = tick_data.SharedBlock.open(tick_data.BlockLayout(settings.row, settings.record), settings.memory)
     while block.header[LiveHeader.TICK_STATE] == TickState.STARTING:  # the tick process needs the processor
         time.sleep(INTERVAL)
     automaton = storage.from_data(given["graph"])

@@ -47,7 +47,7 @@ from fsm_dyn.live.driver_protocol import (
     descriptors,
     driver_class,
 )
-from fsm_dyn.live.hand_contacts import Pair, contacts_to_impose, with_touching
+from fsm_dyn.live.hand_commands import Pair, contacts_to_impose, with_touching
 from fsm_dyn.live.live_settings import ZERO_AFTER, LiveSettings
 from fsm_dyn.live.stepper import RATES, LiveStepper
 from fsm_dyn.live.tick import usual_substeps

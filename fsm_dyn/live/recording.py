@@ -27,7 +27,7 @@ from fsm_dyn.automaton.storage import from_bytes
 from fsm_dyn.core.errors import InputError, Location
 from fsm_dyn.core.files import convert, decode, opened
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED, TickColumns
@@ -384,7 +384,7 @@ class Recorder:
     def __init__(
         self,
         path: Path,
-        block: shared_memory.SharedBlock,
+        block: tick_data.SharedBlock,
         columns: TickColumns,
         settings: LiveSettings,
         graph: str,
@@ -453,7 +453,7 @@ class Recorder:
         for name, ring, counter in (
             ("rows", block.rows, LiveHeader.ROWS), ("transitions", block.records, LiveHeader.TRANSITIONS),
         ):  # fmt: skip
-            rows, self._at[name], lost = shared_memory.take_rows(ring, header, counter, self._at[name])
+            rows, self._at[name], lost = tick_data.take_rows(ring, header, counter, self._at[name])
             self.lost += lost
             if name == "rows":
                 header[LiveHeader.RECORDED] = self._at[name]
@@ -461,9 +461,7 @@ class Recorder:
                 self._add(name, now, np.ascontiguousarray(rows, "<f8").tobytes())
             if name == "rows" and len(rows):
                 self._add("state", now, _as_json(self._columns, rows[-1]))
-        events, self._at["events"] = shared_memory.take_texts(
-            block.events, header, LiveHeader.EVENTS, self._at["events"]
-        )
+        events, self._at["events"] = tick_data.take_texts(block.events, header, LiveHeader.EVENTS, self._at["events"])
         for event in events:
             self._add("events", now, json.dumps(event).encode())
         self._file.flush()

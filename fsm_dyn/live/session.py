@@ -22,14 +22,15 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import RunError
 from fsm_dyn.core.interrupts import held_back
 from fsm_dyn.language.values import Parameters
-from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live import tick as tick_data
+from fsm_dyn.live import watchdog
 from fsm_dyn.live.controller import FAILED, FAULTS, PHASES
 from fsm_dyn.live.driver_protocol import descriptors
-from fsm_dyn.live.foresight import Foresight, Lookout
 from fsm_dyn.live.launch import Prepared, derives, prepare, saved, start_processes
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.pacing import percentiles
 from fsm_dyn.live.recording import Recorder
+from fsm_dyn.live.replay import Foresight, Lookout
 from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN, MODE_COLUMN
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.runtime import library
@@ -173,8 +174,8 @@ class LiveSession:
     def _begin(self, ready: Prepared, record: str | os.PathLike[str] | None, made: contextlib.ExitStack) -> None:
         """Create shared resources, start processes and recorder; all are entered in ``made`` for clean-up."""
         self._log: IO[bytes] = made.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  (entered)
-        shape = shared_memory.BlockLayout(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
-        self._block = shared_memory.SharedBlock.create(shape)
+        shape = tick_data.BlockLayout(self.columns.width, 1 + self._stepper.loop.buffers.transitions.shape[1])
+        self._block = tick_data.SharedBlock.create(shape)
         made.callback(self._block.close, remove=True)
         self._life = SignOfLife(self._block.header)
         made.callback(self._life.stop)
@@ -246,7 +247,7 @@ class LiveSession:
     def _latest(self) -> tuple[NDArray[np.float64], tuple[int, ...]] | None:
         """Return the latest row with its contact states, None while the run rests or is behind."""
         header = self._block.header
-        rows, _, _ = shared_memory.take_rows(
+        rows, _, _ = tick_data.take_rows(
             self._block.rows, header, LiveHeader.ROWS, max(0, int(header[LiveHeader.ROWS]) - 1)
         )
         if not len(rows) or header[LiveHeader.STOP_REQUESTED]:
@@ -274,7 +275,7 @@ class LiveSession:
 
     def snapshot(self) -> dict[str, Any] | None:
         """Return the latest tick by names, or None before the first; never waits."""
-        rows, _, _ = shared_memory.take_rows(
+        rows, _, _ = tick_data.take_rows(
             self._block.rows,
             self._block.header,
             LiveHeader.ROWS,
@@ -302,7 +303,7 @@ class LiveSession:
         Their modes are known when this returns, see :meth:`modes_at`. The ring keeps the latest 4095 rows; an event
         ``overwritten`` has the number of requested rows no longer in it.
         """
-        rows, following, lost = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, since)
+        rows, following, lost = tick_data.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, since)
         self._listen()  # the event of a mode precedes its first row
         self._report_lost("rows", lost)
         return rows, following
@@ -366,7 +367,7 @@ class LiveSession:
 
         The modes they name are known when this returns: ``modes`` are the names, ``states`` the contact states.
         """
-        records, following, lost = shared_memory.take_rows(
+        records, following, lost = tick_data.take_rows(
             self._block.records, self._block.header, LiveHeader.TRANSITIONS, since
         )
         self._listen()
@@ -399,7 +400,7 @@ class LiveSession:
             self._told.append({"event": "recording", "reason": self.recorder.failure, "wall": time.time()})
         if self._block.header[LiveHeader.EVENTS] == self._events_at:
             return
-        found, self._events_at = shared_memory.take_texts(
+        found, self._events_at = tick_data.take_texts(
             self._block.events, self._block.header, LiveHeader.EVENTS, self._events_at
         )
         for event in found:
@@ -550,19 +551,19 @@ class LiveSession:
         """
         header = self._block.header
         with self._lock:
-            if header[LiveHeader.COMMANDS] - header[LiveHeader.COMMANDS_READ] >= shared_memory.COMMAND_SLOTS - 1:
+            if header[LiveHeader.COMMANDS] - header[LiveHeader.COMMANDS_READ] >= tick_data.COMMAND_SLOTS - 1:
                 raise RunError("the live run takes no commands: its mailbox is full")
-            shared_memory.put_text(self._block.mail, header, LiveHeader.COMMANDS, {"do": command, **arguments})
+            tick_data.put_text(self._block.mail, header, LiveHeader.COMMANDS, {"do": command, **arguments})
 
     def send_pointer(self, position: tuple[float, ...], velocity: tuple[float, ...], buttons: int = 0) -> None:
         """Give the driver ``pointer`` a sample: up to six axes, m and m/s."""
-        row = np.zeros(shared_memory.POINTER_WIDTH)
+        row = np.zeros(tick_data.POINTER_WIDTH)
         row[0] = time.monotonic()
         row[1 : 1 + len(position)] = position
         row[7 : 7 + len(velocity)] = velocity
         row[13] = buttons
         with self._lock:
-            shared_memory.put_row(self._block.pointer, self._block.header, LiveHeader.POINTER, row)
+            tick_data.put_row(self._block.pointer, self._block.header, LiveHeader.POINTER, row)
 
     def close(self) -> RunReport:
         """End the run, wait for its processes, close the recording; return the report.  May be called again.
@@ -596,7 +597,7 @@ class LiveSession:
         # loaded after the run: no tick waits for it
         from fsm_dyn.live.tick_samples import energy_warnings
 
-        rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, 0)
+        rows, _, _ = tick_data.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, 0)
         return energy_warnings(
             self.graph, self._stepper.executable, self.columns, rows, self.states, self.modes, self._told
         )

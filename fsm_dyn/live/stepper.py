@@ -22,13 +22,13 @@ from fsm_dyn.language.memory import check_tick, parameters_of_periods
 from fsm_dyn.language.values import check_values, parameter_values
 from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits, coupled_ports
 from fsm_dyn.live.mode_pool import OwnKernels, PooledExecutable
-from fsm_dyn.live.shared_memory import plain
 from fsm_dyn.live.tick import (
     MOST_SUBSTEPS,
     WORK_PER_SUBSTEP,
     bandwidths,
     couple_ports,
     new_tick,
+    plain,
     set_limits,
     usual_work,
 )  # fmt: skip

@@ -19,7 +19,8 @@ from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.live import controller as run_controller
-from fsm_dyn.live import pacing, shared_memory
+from fsm_dyn.live import pacing
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.driver_protocol import BlockingReader, Device, driver_class
 from fsm_dyn.live.live_settings import LiveSettings
@@ -177,8 +178,8 @@ class TickProcess:
         self.settings = settings
         self.stepper = new_stepper(settings, graph)
         self.columns = columns_of(self.stepper)
-        self.block = shared_memory.SharedBlock.open(
-            shared_memory.BlockLayout(self.columns.width, settings.record), settings.memory
+        self.block = tick_data.SharedBlock.open(
+            tick_data.BlockLayout(self.columns.width, settings.record), settings.memory
         )
         self.header = self.block.header
         self.header[LiveHeader.TICK_PID] = os.getpid()
@@ -197,8 +198,8 @@ class TickProcess:
         self._waiting: BlockingReader | None = None
         self._ring = ring_of(self.block)
         self._force = self.stepper.tick_data.force
-        self._counts = shared_memory.plain(self.stepper.tick_data.counts)
-        self._beats = shared_memory.plain(self.header)
+        self._counts = tick_data.plain(self.stepper.tick_data.counts)
+        self._beats = tick_data.plain(self.header)
         self._mail = 0
         self._receiver: Receiver | None = None
         self._arrived: deque[Arrived | None] = deque()
@@ -217,12 +218,10 @@ class TickProcess:
         """Write an event to the ring buffer."""
         event.setdefault("wall", time.time())
         try:
-            shared_memory.put_text(
-                self.block.events, self.header, LiveHeader.EVENTS, event, shared_memory.MAX_EVENT_SLOTS
-            )
+            tick_data.put_text(self.block.events, self.header, LiveHeader.EVENTS, event, tick_data.MAX_EVENT_SLOTS)
         except ValueError as error:
             told = {"event": "too long", "of": event.get("event"), "reason": str(error)}
-            shared_memory.put_text(self.block.events, self.header, LiveHeader.EVENTS, told)
+            tick_data.put_text(self.block.events, self.header, LiveHeader.EVENTS, told)
 
     def run(self) -> None:
         """Go through the life of a live run."""
@@ -279,13 +278,13 @@ class TickProcess:
         data, shape = self.stepper.tick_data, self.block.shape
         kept = data.counts.copy(), data.numbers.copy()
         bins = [np.zeros(abi.BINS, np.int64) for _ in range(3)]
-        header = np.zeros(shared_memory.HEADER, np.int64)
+        header = np.zeros(tick_data.HEADER, np.int64)
         elsewhere = RING.pack(Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
         self.stepper.publish_to(elsewhere)
         data.counts[TickCounts.PHASE] = abi.LivePhase.PAUSED
         for k in range(WARM_UP):
             self.controller.run_tick(k, 0, k, 0, 0, 0)
-            shared_memory.plain(self._force).tolist()
+            tick_data.plain(self._force).tolist()
         finish_tick(self.stepper.address, False)
         data.counts[:], data.numbers[:] = kept
 
@@ -306,7 +305,7 @@ class TickProcess:
     def _loop(self) -> None:
         """Tick until the end; per tick, Python only reads, makes one compiled call, and writes."""
         period = int(self.settings.period * 1e9) if self.settings.paced else 0
-        beats, force, controller = self._beats, shared_memory.plain(self._force), self.controller
+        beats, force, controller = self._beats, tick_data.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.run_tick
         processor_clock, counts, nothing = time.thread_time_ns, self._counts, [0.0] * self.stepper.n_device
         felt, arrived = self.device.spec.felt, self._arrived
@@ -383,7 +382,7 @@ class TickProcess:
         """Tick in compiled code until the end, and handle the reasons of its returns."""
         period = int(self.settings.period * 1e9) if self.settings.paced else 0
         pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
-        numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
+        numbers, controller, counts = tick_data.plain(pace.numbers), self.controller, self._counts
         self._set_patience()
         if self._receiver is not None:  # new kernels wake the loop like commands
             self._receiver.wake = lambda: numbers.__setitem__(PaceNumbers.COMMANDS_READ, -1)
@@ -417,7 +416,7 @@ class TickProcess:
                 wants = reason == Back.SUPPLY_NEEDED
                 looked = controller.conclude(abi.TickResult.SUPPLY_NEEDED if wants else counts[TickCounts.ATTENTION])
                 if wants:
-                    self.device.write(shared_memory.plain(self._force).tolist())
+                    self.device.write(tick_data.plain(self._force).tolist())
                     library.function("fsm_end_tick")(packed.address)
                 if looked and not self._look():
                     return
@@ -476,7 +475,7 @@ class TickProcess:
             self.emit_event({"event": "device", "counts": counts})
 
     def _take_mail(self) -> None:
-        messages, self._mail = shared_memory.take_texts(self.block.mail, self.header, LiveHeader.COMMANDS, self._mail)
+        messages, self._mail = tick_data.take_texts(self.block.mail, self.header, LiveHeader.COMMANDS, self._mail)
         self._beats[LiveHeader.COMMANDS_READ] = self._mail
         for message in messages:
             self.controller.command(message)
@@ -521,7 +520,7 @@ class TickProcess:
         header = self.header
         while (
             self.settings.recorded
-            and header[LiveHeader.ROWS] - header[LiveHeader.RECORDED] > shared_memory.ROW_SLOTS // 2
+            and header[LiveHeader.ROWS] - header[LiveHeader.RECORDED] > tick_data.ROW_SLOTS // 2
             and header[LiveHeader.STOP_REQUESTED] == 0
         ):
             header[LiveHeader.BEATS] += 1
@@ -569,7 +568,7 @@ def wants_compiled(settings: LiveSettings, driver: type) -> bool:
     return settings.period < PYTHON_PERIOD and hasattr(driver, "compiled") and library.has_pacing()
 
 
-def ring_of(block: shared_memory.SharedBlock) -> Packed:
+def ring_of(block: tick_data.SharedBlock) -> Packed:
     """Return the rings of a block as every tick writes to them."""
     return RING.pack(Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor))
 

@@ -16,7 +16,7 @@ from fsm_dyn.derive.unconstrained_system import shared_name
 from fsm_dyn.draw.svg import mode_colours
 from fsm_dyn.language.contacts import SurfaceContact
 from fsm_dyn.language.evaluate import evaluate_expression
-from fsm_dyn.language.pins import listed_outputs
+from fsm_dyn.language.interfaces import listed_outputs
 from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import coupled_ports
@@ -26,7 +26,7 @@ from fsm_dyn.page.ports import PortHandles
 from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator, find_faces, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.contact_forces import Forces, InputPushes
-from fsm_dyn.run.pin_peaks import words_of
+from fsm_dyn.run.pin_loads import words_of
 from fsm_dyn.run.pins import Pin, Pins, pin_programs
 from fsm_dyn.run.record import RunModel, run_model
 from fsm_dyn.run.samples import Samples

@@ -28,15 +28,15 @@ from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, flat_parameters, flat_values, parameter_values
 from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers, coupled_ports
-from fsm_dyn.live.hand_contacts import Pair, between_bodies, pairs_in_advance
+from fsm_dyn.live.hand_commands import Pair, between_bodies, pairs_in_advance
 from fsm_dyn.live.launch import coupled_graph, merge_parameters
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder, RowSamples, live_forces, live_loads
-from fsm_dyn.page.live_phases import LivePhases, phases_payload
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
 from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
+from fsm_dyn.page.story import LivePhases, phases_payload
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
 from fsm_dyn.run.transitions import Transition

@@ -17,8 +17,8 @@ from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import STEEL, STEEL_FILL, body_colours
 from fsm_dyn.language.contacts import FeatureContact, GapContact
 from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.shape_geometry import solid_corners
 from fsm_dyn.language.shapes import SolidShape
-from fsm_dyn.language.solids import solid_corners
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.contact_forces import ContactLocation, Kinematics, contact_at, neighbours

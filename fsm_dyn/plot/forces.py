@@ -19,7 +19,7 @@ from fsm_dyn.draw.run_diagrams import Timeline
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.plot import style
 from fsm_dyn.plot.timelines import head, time_panel
-from fsm_dyn.run.pin_peaks import words_of
+from fsm_dyn.run.pin_loads import words_of
 from fsm_dyn.run.pins import Pin
 from fsm_dyn.run.run_timeline import dense_rows, visits_timeline
 from fsm_dyn.run.samples import Samples

@@ -16,8 +16,8 @@ from matplotlib.ticker import MaxNLocator
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.draw import symbol_lines
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK, SOFT, TEXT, PhaseFill
+from fsm_dyn.plot import mechanism as drawing
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene, name_bodies, set_box
 from fsm_dyn.plot.scene_projection import View, project, trajectory_scene, with_force_arrows
@@ -415,7 +415,7 @@ class _Pictures:
             return
         for shape, outline in zip(self.way.scene.shapes, self.way.shapes, strict=True):
             if shape.plane:  # below all poses
-                area = symbol_lines.hull(outline.reshape(-1, 2))
+                area = drawing.hull(outline.reshape(-1, 2))
                 axes.add_patch(Polygon(area, facecolor=GROUND, edgecolor=FAINT, lw=0.5, zorder=0.1))
         self._way(axes)
         chosen = self._poses()

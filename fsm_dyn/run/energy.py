@@ -26,7 +26,7 @@ from fsm_dyn.runtime.abi import RowsVerdict
 from fsm_dyn.runtime.library import judge_rows
 
 if TYPE_CHECKING:
-    from fsm_dyn.language.pins import PinEntry
+    from fsm_dyn.language.interfaces import PinEntry
     from fsm_dyn.run.samples import SampleBetween, Samples
 
 

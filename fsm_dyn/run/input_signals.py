@@ -19,9 +19,8 @@ from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.dimensions import texts_of, words_of
 from fsm_dyn.language.elements import ExpressionSchedule, Schedule, TableSchedule
-from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, names_in
+from fsm_dyn.language.evaluate import ParameterValue, ScalarAlgebra, evaluate_expression, names_in
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.node_algebra import ScalarAlgebra
 from fsm_dyn.language.values import ArgumentUnits
 from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node

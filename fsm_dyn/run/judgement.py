@@ -34,7 +34,7 @@ from fsm_dyn.language.requirement import (
 )
 from fsm_dyn.run.energy import wear_of
 from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
-from fsm_dyn.run.phase_visits import PhaseVisit, judged_visits, with_phase_rows
+from fsm_dyn.run.phases import PhaseVisit, judged_visits, with_phase_rows
 from fsm_dyn.run.run import Run, Runs
 from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of

@@ -19,8 +19,8 @@ from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.interfaces import listed_outputs
 from fsm_dyn.language.model import Body, Mechanism
-from fsm_dyn.language.pins import listed_outputs
 from fsm_dyn.language.requirement import Requirement, RunPhase
 from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline

@@ -13,10 +13,10 @@ from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import Evaluates
 from fsm_dyn.language import expressions
-from fsm_dyn.language.curves import formula_at, periodic_spline
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Text, fold
 from fsm_dyn.language.expressions import FloatAlgebra
+from fsm_dyn.language.shape_geometry import formula_at, periodic_spline, solid_corners
 from fsm_dyn.language.shapes import (
     ArcShape,
     CircleShape,
@@ -33,7 +33,6 @@ from fsm_dyn.language.shapes import (
     SolidShape,
     SphereShape,
 )
-from fsm_dyn.language.solids import solid_corners
 
 # -- Scene of a mechanism ------------------------------------------------------------------------------------
 #

@@ -31,7 +31,7 @@ from fsm_dyn.run.energy import (
 from fsm_dyn.run.explanation import Explanation, describe_outcome, explain, prospects
 from fsm_dyn.run.extremes import Extremes, extremes
 from fsm_dyn.run.judgement import Judgement, judge
-from fsm_dyn.run.pin_peaks import PeakLoad, peak_loads
+from fsm_dyn.run.pin_loads import PeakLoad, peak_loads
 from fsm_dyn.run.pins import PinImpulses, Pins, of_connection
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run

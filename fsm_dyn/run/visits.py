@@ -18,7 +18,7 @@ from fsm_dyn.draw.svg import PhaseFill, html_table, phase_fills, table
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison
 from fsm_dyn.run.judgement import Judge
-from fsm_dyn.run.phase_visits import NO_PHASE, PhaseVisit, default_shortest, judged_visits, merged
+from fsm_dyn.run.phases import NO_PHASE, PhaseVisit, default_shortest, judged_visits, merged
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.transitions import REASONS, Transition, counted
 from fsm_dyn.run.words import OPEN, STICK, EntryStates, Happening, Sentences, Words

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis.fit import read_measured
 from fsm_dyn.analysis.judged_runs import JudgedRun
+from fsm_dyn.analysis.searches import read_measured
 from fsm_dyn.analysis.study import _decoded
 from fsm_dyn.automaton import storage
 from fsm_dyn.cli.live import driver_options
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices.connections import machine_of
+from fsm_dyn.devices.driver_tools import machine_of
 from fsm_dyn.devices.inverse3 import parsed, vector
 from fsm_dyn.language import units
 from fsm_dyn.live.recording import read_recording
@@ -154,7 +154,7 @@ def test_a_measured_motion_is_a_file_of_a_size(tmp_path, monkeypatch):
     (tmp_path / "latin.csv").write_bytes(b"t,y\n0,\xff\n")
     with pytest.raises(InputError, match="cannot be read"):
         read_measured(tmp_path / "latin.csv", graph)
-    monkeypatch.setattr("fsm_dyn.analysis.fit.LARGEST_FILE", 10)
+    monkeypatch.setattr("fsm_dyn.analysis.searches.LARGEST_FILE", 10)
     (tmp_path / "large.csv").write_text("t,y\n0,0\n1,1\n")
     with pytest.raises(InputError, match="too large"):
         read_measured(tmp_path / "large.csv", graph)

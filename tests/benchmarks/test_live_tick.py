@@ -15,7 +15,7 @@ import fsm_dyn
 from fsm_dyn.devices.scripted import Driver, usual_motion
 from fsm_dyn.language import models
 from fsm_dyn.language.loader import load
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
@@ -47,17 +47,17 @@ class Whole:
         self.controller = RunController(self.stepper, lambda event: None)
         self.hand = Driver({"axes": axes, "motion": motion})
         columns = columns_of(self.stepper)
-        self.block = shared_memory.SharedBlock.create(
-            shared_memory.BlockLayout(columns.width, 1 + self.stepper.loop.buffers.transitions.shape[1])
+        self.block = tick_data.SharedBlock.create(
+            tick_data.BlockLayout(columns.width, 1 + self.stepper.loop.buffers.transitions.shape[1])
         )
         self.stepper.publish_to(ring_of(self.block))
 
     def run(self, count, turn):
         """Return processor times (s) of ticks and how many transitions each made; ``turn(k)`` is the torque wanted."""
         hand, controller, data = self.hand, self.controller, self.stepper.tick_data
-        force, counters = shared_memory.plain(data.force), self.stepper.counters
+        force, counters = tick_data.plain(data.force), self.stepper.counters
         place = self.stepper.graph.automaton.terms.layout.w.index("turn")
-        targets, clock = shared_memory.plain(data.targets), time.thread_time_ns
+        targets, clock = tick_data.plain(data.targets), time.thread_time_ns
         torques = [turn(k) for k in range(count)]
         spent, made = np.empty(count), np.empty(count, np.int64)
         for k in range(count):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import fsm_dyn
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
@@ -90,12 +90,12 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
         stepper.prepare()
     controller = RunController(stepper, lambda event: None)
     columns = columns_of(stepper)
-    block = shared_memory.SharedBlock.create(
-        shared_memory.BlockLayout(columns.width, 1 + stepper.loop.buffers.transitions.shape[1])
+    block = tick_data.SharedBlock.create(
+        tick_data.BlockLayout(columns.width, 1 + stepper.loop.buffers.transitions.shape[1])
     )
     try:
         stepper.publish_to(ring_of(block))
-        counts, force = shared_memory.plain(stepper.tick_data.counts), shared_memory.plain(stepper.tick_data.force)
+        counts, force = tick_data.plain(stepper.tick_data.counts), tick_data.plain(stepper.tick_data.force)
         clock, executable = time.thread_time_ns, stepper.executable
         spent = np.empty(count)
         made, new, behind, work = np.zeros((4, count), np.int64)

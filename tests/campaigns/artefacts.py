@@ -17,7 +17,7 @@ import fsm_dyn
 from fsm_dyn.automaton import storage
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.device_map import Limits, add_couplers
 from fsm_dyn.live.live_settings import LiveSettings
@@ -230,7 +230,7 @@ def live(name):
         settings, record=1 + stepper.loop.buffers.transitions.shape[1], modes=tuple(stepper.executable.chart_names)
     )
     stepper.prepare()
-    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(columns.width, settings.record))
+    block = tick_data.SharedBlock.create(tick_data.BlockLayout(columns.width, settings.record))
     stepper.publish_to(ring_of(block))
     events = []
     controller = RunController(stepper, events.append, 100)
@@ -243,8 +243,8 @@ def live(name):
             controller.command({"do": "reset"})
         controller.tick(hand.read())
     assert block.header[LiveHeader.TRANSITIONS] > 0
-    rows = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, 0)[0].copy()
-    records = shared_memory.take_rows(block.records, block.header, LiveHeader.TRANSITIONS, 0)[0].copy()
+    rows = tick_data.take_rows(block.rows, block.header, LiveHeader.ROWS, 0)[0].copy()
+    records = tick_data.take_rows(block.records, block.header, LiveHeader.TRANSITIONS, 0)[0].copy()
     described = {
         "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
         "discrete": columns.discrete, "names": columns.names, "smooth": columns.smooth,

@@ -4,7 +4,7 @@ import time
 from typing import NamedTuple
 
 import fsm_dyn
-from fsm_dyn.analysis.worst_case import worst_case
+from fsm_dyn.analysis.searches import worst_case
 from fsm_dyn.language import models
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.values import parameter_values

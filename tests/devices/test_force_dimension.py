@@ -123,7 +123,7 @@ def test_an_unplugged_device_is_an_error(library, device):
 def test_a_library_that_does_not_fit_is_named(library, device, tmp_path, monkeypatch):
     complete = force_dimension.Driver.complete
     monkeypatch.delenv("FDSDK", raising=False)
-    monkeypatch.setattr("fsm_dyn.devices.connections.find_library", lambda name: None)
+    monkeypatch.setattr("fsm_dyn.devices.driver_tools.find_library", lambda name: None)
     with pytest.raises(InputError, match="not installed"):
         complete({})
     monkeypatch.setenv("FDSDK", str(library.parents[3]))

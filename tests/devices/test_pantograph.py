@@ -16,7 +16,7 @@ import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import pantograph
 from fsm_dyn.devices import pantograph as haply_board
-from fsm_dyn.devices.connections import DeviceDisconnected
+from fsm_dyn.devices.driver_tools import DeviceDisconnected
 from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.devices.pantograph import angles_of
 from fsm_dyn.live.device_map import Limits
@@ -170,7 +170,7 @@ def test_what_does_not_answer_is_named(device, opened, monkeypatch):
     it.do("unplug")
     with pytest.raises(InputError, match="cannot open the serial port"):
         opened(it.options)
-    monkeypatch.setattr("fsm_dyn.devices.connections.ports", list)
+    monkeypatch.setattr("fsm_dyn.devices.driver_tools.ports", list)
     with pytest.raises(InputError, match="no serial port"):
         pantograph.Driver.open_transport({})
 

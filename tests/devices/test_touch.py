@@ -105,7 +105,7 @@ def test_what_is_not_ready_is_refused_before_any_force(library, device, tmp_path
     with pytest.raises(ConnectionError, match="communication error"):
         touch.Driver({"library": str(library), "device": "Left"}).open()
     assert it.log() == []
-    monkeypatch.setattr("fsm_dyn.devices.connections.find_library", lambda name: None)
+    monkeypatch.setattr("fsm_dyn.devices.driver_tools.find_library", lambda name: None)
     with pytest.raises(InputError, match="the library of OpenHaptics is not installed"):
         touch.Driver.complete({})
     (tmp_path / "empty.c").write_text("int hdInitDevice(void);\nint hdInitDevice(void) { return 0; }\n")

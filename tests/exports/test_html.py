@@ -15,8 +15,7 @@ from fsm_dyn.derive.guards import list_guards
 from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.exports.c_model import guards_by_state
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.html import for_page, machine_lengths, page_data
-from fsm_dyn.exports.wasm import BINARY, build, wasm_model
+from fsm_dyn.exports.html import BINARY, build, for_page, machine_lengths, page_data, wasm_model
 from fsm_dyn.page.broadcast import plain
 from fsm_dyn.page.report import bundled
 from fsm_dyn.programs.graph import OPERATIONS, ExpressionGraph

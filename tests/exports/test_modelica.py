@@ -7,8 +7,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.exports.description_languages import identifier, modelica, unit_text
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.modelica import identifier, modelica, unit_text
 from fsm_dyn.run.run_options import RunOptions
 
 #: Models whose modes have friction, conditions, square roots, dependent speeds, inputs.

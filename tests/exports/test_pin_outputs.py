@@ -11,8 +11,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.html import page_data
-from fsm_dyn.exports.wasm import BINARY
+from fsm_dyn.exports.html import BINARY, page_data
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.broadcast import plain
 from fsm_dyn.page.frames import FrameEncoder

@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.core.errors import ModelError, RunError
-from fsm_dyn.language.solids import solid_corners
+from fsm_dyn.language.shape_geometry import solid_corners
 from tests.exports.building import built
 from tests.exports.test_c99 import check_same
 from tests.physics.polyhedra import MASS, SIZE, TABLE, G, polyhedron, random_corners, rotation, separation, two

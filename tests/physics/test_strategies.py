@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.analysis.variations import AnalysisSetup
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language import models
 from fsm_dyn.run.online import EarnedExecutable, OnlineExecutable

@@ -1,5 +1,5 @@
 /* What a page calls of the runtime: a machine with a log of its transitions, and the operations of kernels that
-   WebAssembly has no instruction for.  The other exports are named in fsm_dyn/exports/wasm.py. */
+   WebAssembly has no instruction for.  The other exports are named in fsm_dyn/exports/html.py. */
 
 #include "fsm_kernels.h"
 #include "fsm_machine.c"

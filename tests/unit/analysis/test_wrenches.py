@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis.wrenches import wrench
+from fsm_dyn.run.pin_loads import wrench
 
 LIMIT = 1e-8  # relative: rows of a run hold to about 1e-10
 

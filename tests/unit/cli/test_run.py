@@ -10,7 +10,7 @@ import time
 import pytest
 
 import fsm_dyn
-from fsm_dyn.cli.options import assignments
+from fsm_dyn.cli.console import assignments
 from fsm_dyn.cli.run import METHOD
 from fsm_dyn.core.errors import InputError
 from tests.unit.cli.conftest import call

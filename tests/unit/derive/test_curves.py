@@ -8,8 +8,8 @@ from scipy.optimize import minimize_scalar
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.derive.assembly import curve_parameter_solver
 from fsm_dyn.derive.derivation import build_shared_programs
-from fsm_dyn.language.curves import periodic_spline
 from fsm_dyn.language.loader import load
+from fsm_dyn.language.shape_geometry import periodic_spline
 from tests.planar_models import TWO_BODIES
 
 DROP = [(0.5, 0.0), (0.35, 0.3), (0.0, 0.4), (-0.4, 0.25), (-0.5, 0.0), (-0.3, -0.3), (0.1, -0.35)]

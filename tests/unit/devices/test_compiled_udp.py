@@ -16,7 +16,7 @@ from fsm_dyn.devices import udp
 from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.emulators.emulated_device import emulation
 from fsm_dyn.devices.udp import SampleDatagram
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
@@ -30,7 +30,7 @@ class Twin:
     """A driver, read and written by Python or by compiled code, and a program that sends to it."""
 
     def __init__(self, compiled):
-        self.block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(3, 5))
+        self.block = tick_data.SharedBlock.create(tick_data.BlockLayout(3, 5))
         options = {"axes": 2, "port": 0, "bandwidth": 20.0}
         self.driver = udp.Driver(options, udp.Driver.open_transport(options))
         self.driver.attach(self.block)

@@ -7,7 +7,7 @@ import tty
 import pytest
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices import connections as serial_line
+from fsm_dyn.devices import driver_tools as serial_line
 from fsm_dyn.devices import hapkit
 from fsm_dyn.devices import hapkit as hf
 from fsm_dyn.devices.emulators.emulated_device import emulation

@@ -17,7 +17,7 @@ from websockets.frames import Frame, Opcode
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import inverse3
-from fsm_dyn.devices.connections import WebSocketLine, text_frame
+from fsm_dyn.devices.driver_tools import WebSocketLine, text_frame
 from fsm_dyn.devices.emulators import inverse3 as emulated
 from fsm_dyn.devices.emulators.inverse3 import Service
 

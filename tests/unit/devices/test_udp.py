@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.devices import connections as wire
+from fsm_dyn.devices import driver_tools as wire
 from fsm_dyn.devices import udp
 from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.driver_tools import VelocityFilter

@@ -8,7 +8,7 @@ import pytest
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import pointer, scripted
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
 from fsm_dyn.live.live_settings import LiveSettings
@@ -50,15 +50,15 @@ def test_the_hand_is_the_same_every_time():
 
 @pytest.fixture
 def block():
-    made = shared_memory.SharedBlock.create(shared_memory.BlockLayout(3, 5))
+    made = tick_data.SharedBlock.create(tick_data.BlockLayout(3, 5))
     yield made
     made.close(remove=True)
 
 
 def point(block, x, buttons, age=0.0, velocity=0.0):
-    row = np.zeros(shared_memory.POINTER_WIDTH)
+    row = np.zeros(tick_data.POINTER_WIDTH)
     row[0], row[1], row[7], row[13] = time.monotonic() - age, x, velocity, buttons
-    shared_memory.put_row(block.pointer, block.header, LiveHeader.POINTER, row)
+    tick_data.put_row(block.pointer, block.header, LiveHeader.POINTER, row)
 
 
 def test_the_pointer_follows_without_overshoot(block):

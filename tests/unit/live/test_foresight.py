@@ -11,8 +11,8 @@ import fsm_dyn
 from fsm_dyn.language.loader import with_settings
 from fsm_dyn.live import mode_pool
 from fsm_dyn.live.device_map import Limits, add_couplers
-from fsm_dyn.live.foresight import Foresight
 from fsm_dyn.live.live_settings import LiveSettings
+from fsm_dyn.live.replay import Foresight
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.live.tick_process import columns_of, new_stepper, time_to_event

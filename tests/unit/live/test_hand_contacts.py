@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.hand_contacts import between_bodies, pairs_in_advance
+from fsm_dyn.live.hand_commands import between_bodies, pairs_in_advance
 from fsm_dyn.live.launch import coupled_graph
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording

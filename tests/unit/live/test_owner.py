@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
@@ -49,8 +49,8 @@ print(json.dumps(report["rows_lost"]))
 def test_without_a_heartbeat_the_grip_opens_and_the_model_rests(bench):
     run = bench("latch", limits=Limits(ramp=0.05))
     stepper, controller = run.stepper, run.controller
-    block = shared_memory.SharedBlock.create(
-        shared_memory.BlockLayout(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1])
+    block = tick_data.SharedBlock.create(
+        tick_data.BlockLayout(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1])
     )
     stepper.publish_to(ring_of(block))
     counts, header = stepper.tick_data.counts, block.header
@@ -107,7 +107,7 @@ def test_an_owner_that_is_stopped_records_all_of_it(tmp_path):
     moved = recorded.rows[recorded.rows[:, ADVANCED] != 0.0]
     assert (moved[:, GRIP] == 1.0).any()
     gap = int(np.argmax(np.diff(moved[:, 0])))  # ticks in which the model rested
-    assert np.diff(moved[:, 0])[gap] > shared_memory.ROW_SLOTS
+    assert np.diff(moved[:, 0])[gap] > tick_data.ROW_SLOTS
     assert moved[gap, GRIP] == 0.0
     assert moved[-1, GRIP] == 0.0
     assert moved[gap:, GRIP].max() == 1.0, "held again"
@@ -138,7 +138,7 @@ def test_the_heartbeat_ends_when_it_is_reported(monkeypatch):
     """With the system's sleep and without."""
     for sleeps in (library.has_pacing(), False):
         monkeypatch.setattr(library, "has_pacing", lambda sleeps=sleeps: sleeps)
-        header = np.zeros(shared_memory.HEADER, np.int64)
+        header = np.zeros(tick_data.HEADER, np.int64)
         life = SignOfLife(header)
         until = time.monotonic() + 30.0
         while header[LiveHeader.OWNER_BEATS] < 2:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live import recording as recorder
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import Recorder, read_recording
 from fsm_dyn.live.tick import TickColumns
@@ -62,13 +62,13 @@ def until(condition):
 @pytest.mark.parametrize("paced", [True, False])
 def test_what_is_written_stays_readable_and_what_is_lost_is_counted(monkeypatch, tmp_path, paced, cut):
     path = tmp_path / "run.mcap"
-    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(COLUMNS.width, 5))
+    block = tick_data.SharedBlock.create(tick_data.BlockLayout(COLUMNS.width, 5))
     fill(monkeypatch, 3000 + cut)
     monkeypatch.setattr(recorder, "INTERVAL", 0.001)
     written_by = Recorder(path, block, COLUMNS, replace(SETTINGS, paced=paced), "{}")
     try:
         for number in range(1, 101):
-            shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(COLUMNS.width, float(number)))
+            tick_data.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(COLUMNS.width, float(number)))
             if number % 10 == 0:
                 until(lambda number=number: block.header[LiveHeader.RECORDED] == number)
         until(lambda: written_by.failure)
@@ -87,7 +87,7 @@ def test_what_is_written_stays_readable_and_what_is_lost_is_counted(monkeypatch,
 
 def test_where_not_even_its_head_has_room_there_is_no_recording(monkeypatch, tmp_path):
     fill(monkeypatch, 100, head=False)
-    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(COLUMNS.width, 5))
+    block = tick_data.SharedBlock.create(tick_data.BlockLayout(COLUMNS.width, 5))
     with pytest.raises(InputError, match="No space left"):
         Recorder(tmp_path / "run.mcap", block, COLUMNS, SETTINGS, "{}")
     block.close(remove=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import shared_memory
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.controller import FAULT, PAUSED, RUNNING
 from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
@@ -259,8 +259,8 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
     """Silence of the guard while the tick process itself was held up says nothing; silence while it ticks does."""
     run = bench("latch")
     stepper, controller = run.stepper, run.controller
-    block = shared_memory.SharedBlock.create(
-        shared_memory.BlockLayout(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1])
+    block = tick_data.SharedBlock.create(
+        tick_data.BlockLayout(columns_of(stepper).width, 1 + stepper.loop.buffers.transitions.shape[1])
     )
     stepper.publish_to(ring_of(block))
     millisecond = 1_000_000

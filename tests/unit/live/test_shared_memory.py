@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live import tick as tick_data
+from fsm_dyn.live import watchdog
 from fsm_dyn.live.pacing import bin_upper_edge, percentiles
 from fsm_dyn.live.tick_process import TickProcess
 from fsm_dyn.runtime.abi import BINS, LiveHeader
@@ -18,13 +19,13 @@ def bin_of(duration):
 
 @pytest.fixture
 def block():
-    made = shared_memory.SharedBlock.create(shared_memory.BlockLayout(3, 5))
+    made = tick_data.SharedBlock.create(tick_data.BlockLayout(3, 5))
     yield made
     made.close(remove=True)
 
 
 def test_two_processes_see_the_same_memory(block):
-    other = shared_memory.SharedBlock(block.shape, block.descriptor, block.path)
+    other = tick_data.SharedBlock(block.shape, block.descriptor, block.path)
     block.rows[7] = [1.0, 2.0, 3.0]
     block.header[LiveHeader.FAULT] = 5
     assert other.rows[7].tolist() == [1.0, 2.0, 3.0]
@@ -34,67 +35,63 @@ def test_two_processes_see_the_same_memory(block):
 def test_a_ring_gives_every_row_once(block):
     since, taken = 0, []
     for k in range(10_000):
-        shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.array([k, 2.0 * k, 0.0]))
+        tick_data.put_row(block.rows, block.header, LiveHeader.ROWS, np.array([k, 2.0 * k, 0.0]))
         if k % 700 == 0:
-            rows, since, lost = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, since)
+            rows, since, lost = tick_data.take_rows(block.rows, block.header, LiveHeader.ROWS, since)
             assert lost == 0
             taken += rows[:, 0].tolist()
-    rows, since, lost = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, since)
+    rows, since, lost = tick_data.take_rows(block.rows, block.header, LiveHeader.ROWS, since)
     assert [*taken, *rows[:, 0].tolist()] == list(range(10_000))
 
 
 def test_a_reader_that_is_late_gets_the_count_of_what_it_missed(block):
-    for k in range(shared_memory.ROW_SLOTS + 100):
-        shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(3, float(k)))
-    rows, following, lost = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, 0)
-    assert following == shared_memory.ROW_SLOTS + 100
+    for k in range(tick_data.ROW_SLOTS + 100):
+        tick_data.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(3, float(k)))
+    rows, following, lost = tick_data.take_rows(block.rows, block.header, LiveHeader.ROWS, 0)
+    assert following == tick_data.ROW_SLOTS + 100
     assert lost + len(rows) == following
     assert rows[0, 0] == lost
     assert rows[-1, 0] == following - 1
 
 
 def test_texts_round_trip_and_too_long_ones_are_refused(block):
-    shared_memory.put_text(
-        block.mail, block.header, LiveHeader.COMMANDS, {"do": "set", "values": {"k": 0.1}, "name": "é"}
-    )
-    shared_memory.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"do": "run"})
-    texts, following = shared_memory.take_texts(block.mail, block.header, LiveHeader.COMMANDS, 0)
+    tick_data.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"do": "set", "values": {"k": 0.1}, "name": "é"})
+    tick_data.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"do": "run"})
+    texts, following = tick_data.take_texts(block.mail, block.header, LiveHeader.COMMANDS, 0)
     assert texts == [{"do": "set", "values": {"k": 0.1}, "name": "é"}, {"do": "run"}]
     assert following == 2
     with pytest.raises(ValueError, match="bytes"):
-        shared_memory.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"x": "y" * shared_memory.TEXT_BYTES})
+        tick_data.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"x": "y" * tick_data.TEXT_BYTES})
 
 
 def test_long_texts_take_several_slots(block):
     """For any length: also if a part ends with the text, or a reader comes between two parts."""
     short = {"n": 0}
-    lengths = [k * shared_memory.PART_BYTES + more for k in (1, 2, 17) for more in (-8, -7, -6, 0, 1)]
-    long = [{"x": "y" * length} for length in (*lengths, shared_memory.MAX_EVENT_SLOTS * shared_memory.PART_BYTES - 9)]
+    lengths = [k * tick_data.PART_BYTES + more for k in (1, 2, 17) for more in (-8, -7, -6, 0, 1)]
+    long = [{"x": "y" * length} for length in (*lengths, tick_data.MAX_EVENT_SLOTS * tick_data.PART_BYTES - 9)]
     since, found = 0, []
     for value in long:
         for each in (short, value, short):
-            shared_memory.put_text(block.events, block.header, LiveHeader.EVENTS, each, shared_memory.MAX_EVENT_SLOTS)
+            tick_data.put_text(block.events, block.header, LiveHeader.EVENTS, each, tick_data.MAX_EVENT_SLOTS)
         last = int(block.header[LiveHeader.EVENTS])
         for until in (last - 2, last):  # once as if the writer had not come to the end of the long one yet
             block.header[LiveHeader.EVENTS] = until
-            texts, since = shared_memory.take_texts(block.events, block.header, LiveHeader.EVENTS, since)
+            texts, since = tick_data.take_texts(block.events, block.header, LiveHeader.EVENTS, since)
             found += texts
         assert since == last
     assert found == [each for value in long for each in (short, value, short)]
     with pytest.raises(ValueError, match="bytes"):
-        shared_memory.put_text(
-            block.events, block.header, LiveHeader.EVENTS, {"x": "y" * 300_000}, shared_memory.MAX_EVENT_SLOTS
+        tick_data.put_text(
+            block.events, block.header, LiveHeader.EVENTS, {"x": "y" * 300_000}, tick_data.MAX_EVENT_SLOTS
         )
 
 
 def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
-    shared_memory.put_text(
-        block.events, block.header, LiveHeader.EVENTS, {"x": "y" * 10_000}, shared_memory.MAX_EVENT_SLOTS
-    )
-    for k in range(shared_memory.EVENT_SLOTS - 3):
-        shared_memory.put_text(block.events, block.header, LiveHeader.EVENTS, {"n": k})
-    texts, following = shared_memory.take_texts(block.events, block.header, LiveHeader.EVENTS, 0)
-    assert texts == [{"n": k} for k in range(shared_memory.EVENT_SLOTS - 3)]
+    tick_data.put_text(block.events, block.header, LiveHeader.EVENTS, {"x": "y" * 10_000}, tick_data.MAX_EVENT_SLOTS)
+    for k in range(tick_data.EVENT_SLOTS - 3):
+        tick_data.put_text(block.events, block.header, LiveHeader.EVENTS, {"n": k})
+    texts, following = tick_data.take_texts(block.events, block.header, LiveHeader.EVENTS, 0)
+    assert texts == [{"n": k} for k in range(tick_data.EVENT_SLOTS - 3)]
     assert following == block.header[LiveHeader.EVENTS]
 
 
@@ -109,7 +106,7 @@ def test_events_of_thousands_of_contacts_are_reported_as_they_are(block):
     telling = SimpleNamespace(block=block, header=block.header)
     for event in told:
         TickProcess.emit_event(telling, dict(event))
-    assert shared_memory.take_texts(block.events, block.header, LiveHeader.EVENTS, 0)[0] == told
+    assert tick_data.take_texts(block.events, block.header, LiveHeader.EVENTS, 0)[0] == told
 
 
 def test_bins_hold_what_they_say():

@@ -12,7 +12,8 @@ import types
 import pytest
 
 from fsm_dyn.live import pacing as realtime
-from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live import tick as tick_data
+from fsm_dyn.live import watchdog
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import LiveHeader
@@ -53,7 +54,7 @@ def test_a_run_without_anonymous_memory(held, monkeypatch, motions, system, tmp_
     monkeypatch.delattr(os, "memfd_create", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if system == "windows":
-        monkeypatch.setattr(shared_memory, "anonymous", lambda: None)
+        monkeypatch.setattr(tick_data, "anonymous", lambda: None)
     monkeypatch.delattr(os, "sched_setscheduler", raising=False)
     hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog"}
     settings = LiveSettings(paced=False, realtime_privileges=False, watchdog_timeout=20.0, ticks=400)
@@ -78,7 +79,7 @@ class Unselectable:
 
 def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatch):
     """The pipe of its standard input closes: a thread sees it, and the tick process is asked to end."""
-    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(4, 4))
+    block = tick_data.SharedBlock.create(tick_data.BlockLayout(4, 4))
     header = watchdog.Header(block.address)
     reading, writing = os.pipe()
     made = iter([Unselectable()])

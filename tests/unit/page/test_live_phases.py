@@ -5,9 +5,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live.tick import TickColumns
-from fsm_dyn.page.live_phases import LivePhases, phases_payload
 from fsm_dyn.page.scene_drawing import TIME, RowEvaluator
-from fsm_dyn.run.phase_visits import NO_PHASE
+from fsm_dyn.page.story import LivePhases, phases_payload
+from fsm_dyn.run.phases import NO_PHASE
 
 PERIOD = 1e-3
 

@@ -5,8 +5,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.draw import symbol_lines
 from fsm_dyn.language import loader
+from fsm_dyn.plot import mechanism as drawing
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene
 from fsm_dyn.plot.scene_projection import project, trajectory_scene, with_force_arrows
@@ -152,13 +152,13 @@ def test_an_input_is_an_arrow_along_its_force_and_no_arrow_at_zero():
 
 
 def test_a_spring_has_six_teeth_and_a_spiral_winds_with_the_bodies():
-    line = symbol_lines.zigzag(np.zeros(2), np.array([100.0, 0.0]), 1.0)
-    assert np.count_nonzero(np.diff(np.sign(line[2:-2, 1]))) == 2 * symbol_lines.TEETH - 1
+    line = drawing.zigzag(np.zeros(2), np.array([100.0, 0.0]), 1.0)
+    assert np.count_nonzero(np.diff(np.sign(line[2:-2, 1]))) == 2 * drawing.TEETH - 1
     assert np.ptp(line[:, 1]) <= 3.2
     centre, up = np.zeros(2), np.array([0.0, 1.0])
     for turn in (-0.5, 0.0, 0.5):
         outer = np.array([-np.sin(turn), np.cos(turn)])
-        end = symbol_lines.spiral(centre, up, outer, 1.0)[-1]
+        end = drawing.spiral(centre, up, outer, 1.0)[-1]
         assert np.arctan2(-end[0], end[1]) == pytest.approx(turn)
 
 

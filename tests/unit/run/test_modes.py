@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.analysis.variations import AnalysisSetup
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.derive.guards import list_guards

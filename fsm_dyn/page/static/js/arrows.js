@@ -46,7 +46,7 @@ export class Arrows {
     }
   }
 
-  // Shoe of dry friction above a pivot, as in fsm_dyn/draw/symbol_lines.py.
+  // Shoe of dry friction above a pivot, as in fsm_dyn/plot/mechanism.py.
   brake(shoe, px, py, view, sticks) {
     const r = 2 * this.unit * view.scale, [dx, dy] = [r * Math.cos(SHOE), r * Math.sin(SHOE)];
     shoe.setAttribute("d", `M${px + dx} ${py - dy}A${r} ${r} 0 0 0 ${px - dx} ${py - dy}`);

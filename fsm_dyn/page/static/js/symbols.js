@@ -1,4 +1,4 @@
-// Symbols of a mechanism between its anchors, m: bars, springs, dampers, pivots, grounds; as fsm_dyn/draw/symbol_lines.py.
+// Symbols of a mechanism between its anchors, m: bars, springs, dampers, pivots, grounds; as fsm_dyn/plot/mechanism.py.
 
 import { svg } from "./dom.js";
 

@@ -8,7 +8,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.language.loader import load
-from fsm_dyn.run.phase_visits import PhaseVisit, merged
+from fsm_dyn.run.phases import PhaseVisit, merged
 
 # x = a sin(t), by a spring
 SPRING = """fsm_dyn: 1
