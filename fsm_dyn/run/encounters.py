@@ -320,7 +320,9 @@ def _touches(model: RunModel, rows: Samples, transitions: Sequence[Transition], 
     members = model.contact_entries[name]
     numbers = [k for k, contact in enumerate(model.contacts) if contact.name in members]
     start = any(model.charts[int(rows.mode[0])].states[k] for k in numbers)
-    return [*([float(rows.t[0])] if start else []), *event_times(model, transitions, members, _CLOSES).tolist()]
+    times = event_times(model, transitions, members, _CLOSES).tolist()
+    first = float(rows.t[0])
+    return [*([first] if start and first not in times else []), *times]
 
 
 def _gaps(model: RunModel, rows: Samples, names: Sequence[str]) -> FloatArray:

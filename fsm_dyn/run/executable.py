@@ -126,10 +126,14 @@ class SavedState:
 
 @dataclass(frozen=True)
 class FirstRow:
-    """The last row recorded before a state was saved: t, x, x_dot, state at mid-step, context after the parameters."""
+    """The last row recorded before a state was saved: t, x, x_dot, state at mid-step, context after the parameters.
+
+    ``begins``: it is the first of an interval, as the later of two rows at an event.
+    """
 
     values: Floats
     mode: int
+    begins: bool = False
 
 
 def check(result: int) -> None:

@@ -120,7 +120,7 @@ def run_moreau_jean(
         warnings.warn(_unsolved(report, start.step + len(parts[0]) - 1), stacklevel=4)
     first = resumed[1] if resumed is not None and start.step > 0 else None
     saved = saver.saved_of(status) if saver is not None else None
-    return _as_run(tables, mode0, parts, mode_source, status, first, saved, last)
+    return _as_run(tables, mode0, parts, mode_source, status, first, saved, last, start.approaches != 0)
 
 
 def _check(tables: Tables, step: float) -> None:
@@ -162,12 +162,16 @@ def _unsolved(report: Floats, count: int) -> str:
 
 @dataclass
 class _Beginning:
-    """Start of a run: after step number ``step`` of it, in segment ``segment`` of the inputs."""
+    """Start of a run: after step number ``step`` of it, in segment ``segment`` of the inputs.
+
+    ``approaches``: of each contact, 1 if it begins closed with a speed of approach.
+    """
 
     x: Floats
     c: Floats
     codes: Codes
     free_side: Codes
+    approaches: Codes
     report: Floats
     segment: int
     step: int = 0
@@ -177,8 +181,13 @@ def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: InputSigna
     """Return the start of a run."""
     c, s = c0.copy(), tables.sizes
     c[int(s[Sizes.N_P]) : int(s[Sizes.N_P] + 3 * s[Sizes.N_W])] = drive(np.zeros(1), c0)[0]
-    sides, report = np.zeros(int(s[Sizes.N_CONTACTS]), np.int8), np.zeros(TimeSteppingReport.COUNT)
-    return _Beginning(x0, c, tables.mode_states[mode0], sides, report, drive.segment_at(0.0))
+    (sides, approaches), report = _none_of_contacts(s), np.zeros(TimeSteppingReport.COUNT)
+    return _Beginning(x0, c, tables.mode_states[mode0], sides, approaches, report, drive.segment_at(0.0))
+
+
+def _none_of_contacts(sizes: Any) -> Codes:
+    """Return zeros for two properties of each contact."""
+    return np.zeros((2, int(sizes[Sizes.N_CONTACTS])), np.int8)
 
 
 def _restored(
@@ -187,12 +196,12 @@ def _restored(
     """Return the start of a continued run; raise InputError if its saved state is refused."""
     s, digest = tables.sizes, saver.digest if saver is not None else 0
     arrays = _arrays(tables, n_x, 1)
-    sides, report = np.zeros(int(s[Sizes.N_CONTACTS]), np.int8), np.zeros(TimeSteppingReport.COUNT)
+    (sides, approaches), report = _none_of_contacts(s), np.zeros(TimeSteppingReport.COUNT)
     run = library.time_stepping(0, report, times=np.zeros(1), free_side=sides, **arrays)
     segments = len(drive.arrays.start)
     result, step = library.restore_steps(st.TABLES.pack(tables).address, run, segments, digest, resumed[0].words)
     check(result)
-    return _Beginning(arrays["x"][0], arrays["c"][0], arrays["codes"][0], sides, report, run.segment, step)
+    return _Beginning(arrays["x"][0], arrays["c"][0], arrays["codes"][0], sides, approaches, report, run.segment, step)
 
 
 def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
@@ -231,7 +240,7 @@ def _march(
     packed = st.TABLES.pack(tables)
     _, work_packed = st.new_work(tables, 1, int(tables.sizes[Sizes.N_CONTACTS]))
     row, segment, status = 0, start.segment, int(Status.DONE)
-    first = (0.0, arrays["x"][0], arrays["c"][0], arrays["codes"][0], start.free_side)
+    first = (0.0, arrays["x"][0], arrays["c"][0], arrays["codes"][0], start.free_side, start.approaches)
     if start.step == 0 and not library.moreau_jean_may_start(packed.address, work_packed.address, *first):
         status = Status.PENETRATION
     while status == Status.DONE:
@@ -323,18 +332,19 @@ def _as_run(
     first: FirstRow | None,
     saved: SavedState | None,
     last: int,
+    approaches: NDArray[np.bool_],
 ) -> RunArrays:
     """Number the modes reached, double the rows at their changes, and record the changes.
 
     ``first``: the row before the first step, if one led there; ``saved``: the state after row ``last``, if the run can
-    be continued.
+    be continued; ``approaches``: contacts that begin closed and strike in the first step.
     """
     times, x, c, codes, free, middle, impulses, _ = parts
     tables, modes = _numbers(tables, mode0, codes, times, x, c, mode_source)
     n, n_q, n_p = len(times), int(tables.sizes[Sizes.N_Q]), int(tables.sizes[Sizes.N_P])
     sigma = slice(n_p + 3 * int(tables.sizes[Sizes.N_W]), n_p + 3 * int(tables.sizes[Sizes.N_W]) + codes.shape[1])
     turned = np.any(c[1:, sigma] * c[:-1, sigma] < 0.0, axis=1)
-    struck = _struck(tables, codes, impulses)
+    struck = _struck(tables, codes, impulses, approaches)
     changes = 1 + np.flatnonzero((np.diff(modes) != 0) | turned | struck[1:].any(axis=1))
     source = np.sort(np.concatenate([np.arange(n), changes]))
     after = np.zeros(len(source), bool)
@@ -348,7 +358,7 @@ def _as_run(
     x_dot, x_mid = _within_steps(times[source], rows, middle[source], n_q, after)
     events = [_events(codes[i - 1], codes[i], c[i - 1, sigma], c[i, sigma], struck[i]) for i in changes]
     records = _records(tables, parts, changes, np.flatnonzero(after), modes, events)
-    if first is not None:
+    if first is not None and not first.begins:  # the rates of one that begins are those of the step from it
         x_dot[0], x_mid[0] = first.values[1 + x.shape[1] : 1 + 3 * x.shape[1]].reshape(2, -1)
     if saved is not None:
         kept = int(np.searchsorted(source, last, side="right"))
@@ -436,17 +446,15 @@ def _records(
     return records
 
 
-def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]:
-    """Contacts open before and after a step with a push in it."""
+def _struck(tables: Tables, codes: Codes, impulses: Floats, approaches: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Contacts open before and after a step with a push in it, and those that struck where they began closed."""
     normal = tables.contact_rows[:, 0]
     found = np.zeros(codes.shape, bool)
     gaps = (tables.contact_flags & ContactFlag.RIGID) != 0
-    found[1:, gaps] = (
-        (impulses[1:, normal[gaps]] > 0.0)
-        & (codes[1:, gaps] == ContactState.FREE)
-        & (codes[:-1, gaps] == ContactState.FREE)
-    )
-    return found
+    pushed = impulses[:, normal] > 0.0
+    found[1:] = pushed[1:] & (codes[1:] == ContactState.FREE) & (codes[:-1] == ContactState.FREE)
+    found[1:2] |= pushed[1:2] & approaches
+    return found & gaps
 
 
 def _events(

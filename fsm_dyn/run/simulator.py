@@ -86,7 +86,9 @@ class Before:
             for index, (states, chart) in enumerate(continuation.modes)
         ]
         parts = (record.t[row : row + 1], record.x[row], record.x_dot[row], record.x_mid[row], record.held[row])
-        return continuation.state, FirstRow(np.concatenate(parts), self.numbers[record.mode[row]])
+        return continuation.state, FirstRow(
+            np.concatenate(parts), self.numbers[record.mode[row]], bool(record.starts[row])
+        )
 
 
 @dataclass  # not frozen, as RunArguments

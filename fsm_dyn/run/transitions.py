@@ -347,6 +347,8 @@ def _moved(automaton: Automaton, labels: Labels, contact: int, event: Event, bef
     law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
     if event is Event.CLOSES and after == FREE and law.has_gap:
         return f"{name} {labels.impact_words(contact)}"
+    if event is Event.CLOSES and before != FREE and law.rigid:  # it strikes at the start
+        return f"{name} impacts and stays closed"
     if event is Event.OPENS and automaton.contacts[contact].bilateral:
         return f"{name} changes to its opposite face"
     if event is Event.OPENS and after != FREE:  # it stays, with others beside it

@@ -227,7 +227,9 @@ FSM_LOCAL bool fsm_solids_overlap(const struct fsm_tables *tables, const struct 
 /* guards.c */
 #define FSM_DEEPEST 4.0 // times the gap tolerance: largest depth of a gap after its guard has fired
 FSM_LOCAL void fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant);
-FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant);
+FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant,
+                                       fsm_vector before);
+FSM_LOCAL bool fsm_approaches(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_vector u);
 FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, const struct fsm_instant *instant, fsm_matrix slack);
 FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vector direction);
 FSM_LOCAL void fsm_void_limits(const struct fsm_resolution *r);

@@ -132,6 +132,42 @@ FSM_LOCAL bool fsm_any_event(fsm_indices event)
     return false;
 }
 
+/* Whether contact `k` is rigid and approaches with the speeds `u` (n_u,). */
+FSM_LOCAL bool fsm_approaches(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_vector u)
+{
+    int64_t row = AT(tables->contact_rows, k, 0);
+    bool rigid = (tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0;
+    return rigid && row >= 0 && fsm_row_speed(terms, row, u) < -fsm_speed_tolerance(tables, row);
+}
+
+/* Whether contact `k` approached with the speeds `before` (n_u,) and has had an impulse; `impulse`: one for each row. */
+static bool has_struck(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k, fsm_vector before,
+                       fsm_vector impulse)
+{
+    return fsm_approaches(tables, terms, k, before) && impulse.at[AT(tables->contact_rows, k, 0)] != 0.0;
+}
+
+/* Write the contacts that struck at the start, as guards of the transition `record` that begin with number `n`; return how
+   many there are then. */
+FSM_LOCAL int64_t fsm_write_struck(const struct fsm_run *run, fsm_vector record, int64_t n)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_terms *terms = fsm_terms_of(run->work);
+    for (int64_t k = 0; k < tables->sizes->n_contacts && n < FSM_MAX_FIRED; k++) {
+        if (has_struck(tables, terms, k, run->work->u_before, run->work->impulse)) {
+            int64_t row = AT(tables->contact_rows, k, 0);
+            double *guard = record.at + FSM_RECORD_GUARDS + n * FSM_GUARD_WIDTH;
+            guard[0] = FSM_EVENT_CLOSES;
+            guard[1] = (double)k;
+            guard[2] = 0.0;
+            guard[3] = terms->residual.at[row];
+            guard[4] = fsm_row_speed(terms, row, run->work->u_before);
+            n++;
+        }
+    }
+    return n;
+}
+
 /* Whether the gap of contact `k` is among the guards that fired. */
 static bool gap_fired(const struct fsm_resolution *r, const struct fsm_instant *instant, int64_t k)
 {
@@ -175,18 +211,23 @@ static int64_t event_of_change(const struct fsm_resolution *r, const struct fsm_
 }
 
 /* Make the user-defined transitions due that wait for an event of a contact whose guard did not fire: where forces, speeds or
-   the geometry jump, and where contacts change with others. */
-FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant)
+   the geometry jump, and where contacts change with others; `before` (n_u,): the speeds before the instant.
+
+   At a start that are impacts alone: a contact that begins closed has not closed. */
+FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant,
+                                       fsm_vector before)
 {
-    if (r->tables->transitions.n == 0 || instant->reason == FSM_REASON_START) {
+    if (r->tables->transitions.n == 0) {
         return;
     }
+    bool starts = instant->reason == FSM_REASON_START;
     bool hands_over = false;
     for (int64_t i = 0; i < instant->fired.n; i++) {
         hands_over = hands_over || r->tables->guard_event.at[instant->fired.at[i]] == FSM_EVENT_LEAVES;
     }
     for (int64_t k = 0; k < r->event.n; k++) {
-        r->event.at[k] = event_of_change(r, instant, k, hands_over);
+        bool struck = starts && has_struck(r->tables, r->terms, k, before, r->outcome->impulse);
+        r->event.at[k] = struck ? FSM_EVENT_CLOSES : starts ? 0 : event_of_change(r, instant, k, hands_over);
     }
     make_due_by_contacts(r, instant, r->event);
 }
@@ -373,6 +414,12 @@ static double force_unit(const struct fsm_tables *tables, int64_t guard)
     return 1.0 / tables->row_unit.at[AT(tables->contact_rows, tables->guard_contact.at[guard], column)];
 }
 
+/* Whether a guard is that of a contact that yields. */
+static bool yields(const struct fsm_tables *tables, int64_t guard)
+{
+    return (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_COMPLIANT) != 0;
+}
+
 /* Return how far below zero a guard has not fired; `largest`: the largest multiplier of the mode, as a force (N).
 
    A contact that yields opens by its depth, not by its force. */
@@ -380,7 +427,7 @@ static double tolerance_of(const struct fsm_tables *tables, int64_t guard, doubl
 {
     int64_t event = tables->guard_event.at[guard], contact = tables->guard_contact.at[guard];
     double graze = fsm_graze_tolerance(tables, guard);
-    bool releases = event == FSM_EVENT_OPENS && (tables->contact_flags.at[contact] & FSM_FLAG_COMPLIANT) == 0;
+    bool releases = event == FSM_EVENT_OPENS && !yields(tables, guard);
     if (!releases && event != FSM_EVENT_SLIDES) {
         return graze;
     }
@@ -470,6 +517,10 @@ static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct e
         run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = graze - g->value;
         return g->slope > still ? FSM_GUARD_WAITING : FSM_GUARD_ARMED; // it comes in from there, or stays
     }
+    if (g->event == FSM_EVENT_OPENS && 0.0 > g->value && g->value >= -fsm_guard_gap_tolerance(run->tables, g->number) &&
+        g->slope > 0.0 && yields(run->tables, g->number)) {
+        return FSM_GUARD_WAITING; // it is pressed in from within the tolerance of its gap
+    }
     if (run->state->counters->instant >= FSM_IN_TURN && is_undecided(run, g)) {
         // contacts would give way in turn, each with the other held: they are kept until the limit is clearly exceeded
         run->state->guards.at[2 * run->tables->sizes->max_guards + g->j] = graze - 2.0 * g->value;
@@ -517,7 +568,7 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
         bool closes = g.event == FSM_EVENT_CLOSES;
         bool near = closes && fabs(g.value) <= 20.0 * tables->tolerances->gap;
         bool outline = near && has_outline(tables, g.number), smooth = near && is_on_smooth_face(tables, g.number);
-        bool compliant = near && (tables->contact_flags.at[tables->guard_contact.at[g.number]] & FSM_FLAG_COMPLIANT) != 0;
+        bool compliant = near && yields(tables, g.number);
         if ((outline || smooth || compliant) && !evaluated) {
             tables->terms.at[0](state->clock->time, state->x.at, state->c.at, terms->whole.at);
             evaluated = true;

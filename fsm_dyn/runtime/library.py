@@ -100,7 +100,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_advance_batch": (c_int, (POINTER(RunBatch), c_int64)),
     "fsm_implicit_step": (c_int, (POINTER(RunStructure), c_int64, c_double, c_double)),
     "fsm_moreau_jean_steps": (c_int64, 4 * (c_void_p,)),
-    "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *4 * (VectorStructure,))),
+    "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *5 * (VectorStructure,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_end_is_near": (c_bool, (POINTER(RunStructure),)),
     "fsm_judge_rows": (None, (POINTER(Recorded), c_void_p, c_int64, c_bool, c_void_p)),
@@ -305,11 +305,10 @@ def moreau_jean_steps(
 
 
 def moreau_jean_may_start(
-    tables: int, work: int, t: float, x: NDArray[np.float64], c: NDArray[np.float64], codes: NDArray[np.int8],
-    free_side: NDArray[np.int8],
-) -> bool:  # fmt: skip
+    tables: int, work: int, t: float, x: NDArray[np.float64], c: NDArray[np.float64], *codes: NDArray[np.int8]
+) -> bool:
     """Whether no open contact is deeper than its tolerance at the start of a run; see ``moreau_jean.c``."""
-    return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), vector(codes), vector(free_side)))
+    return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), *map(vector, codes)))
 
 
 # -- The elementary functions of the runtime -----------------------------------------------------------------

@@ -613,9 +613,10 @@ FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const str
 
 /* Whether no open rigid contact is deeper than its tolerance where a run begins: at `t` (s), `x`, `c`, states `codes`.
 
-   `free_side` (n_contacts,): on return 1 also for the compliant contacts that begin compressed. */
+   `free_side` (n_contacts,): on return 1 also for the compliant contacts that begin compressed; `approaches`: 1 for the
+   rigid contacts that begin closed with a speed of approach. */
 FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x,
-                                       fsm_vector c, fsm_codes codes, fsm_codes free_side)
+                                       fsm_vector c, fsm_codes codes, fsm_codes free_side, fsm_codes approaches)
 {
     const struct fsm_terms *terms = fsm_terms_of(work);
     fsm_arena_clear(&work->arena);
@@ -623,6 +624,8 @@ FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct f
     fsm_indices states = fsm_arena_indices(&work->arena, codes.n);
     for (int64_t k = 0; k < codes.n; k++) {
         states.at[k] = codes.at[k];
+        approaches.at[k] =
+            codes.at[k] != FSM_CONTACT_FREE && fsm_approaches(tables, terms, k, fsm_vector_from(x, tables->sizes->n_q));
     }
     return fsm_may_begin(tables, terms, states, free_side);
 }

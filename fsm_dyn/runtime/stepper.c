@@ -103,6 +103,10 @@ FSM_LOCAL void fsm_write_transition(const struct fsm_run *run, int64_t source)
         record.at[at + 4] = state->guards.at[4 * most + k];
         at += FSM_GUARD_WIDTH;
     }
+    if (state->counters->reason == FSM_REASON_START) {
+        n_fired = fsm_write_struck(run, record, n_fired);
+        record.at[FSM_RECORD_FIRED] = (double)n_fired;
+    }
     if (work->notes->written_transition >= 0 && n_fired < FSM_MAX_FIRED) {
         n_fired += write_condition(state, work->notes->written_transition, record.at + at);
         record.at[FSM_RECORD_FIRED] = (double)n_fired;

@@ -216,6 +216,7 @@ FSM_LOCAL enum fsm_guard_status fsm_arm_condition(const struct fsm_run *run, int
 FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before);
 FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run);
 FSM_LOCAL bool fsm_rearm(const struct fsm_run *run);
+FSM_LOCAL int64_t fsm_write_struck(const struct fsm_run *run, fsm_vector record, int64_t n);
 
 /* transition.c */
 FSM_LOCAL bool fsm_is_same_instant(const struct fsm_run *run);

@@ -97,6 +97,6 @@ FSM_LOCAL bool fsm_is_solved(double change, double fastest);
 FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
                                       struct fsm_work *work, struct fsm_time_stepping *run);
 FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x,
-                                       fsm_vector c, fsm_codes codes, fsm_codes free_side);
+                                       fsm_vector c, fsm_codes codes, fsm_codes free_side, fsm_codes approaches);
 
 #endif

@@ -319,7 +319,7 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
     if (tables->mode_group.at[after] == tables->mode_group.at[mode]) {
         after = mode; // the same mode, in the chart in use
     }
-    fsm_make_due_by_changes(r, instant);
+    fsm_make_due_by_changes(r, instant, fsm_vector_from(x, tables->sizes->n_q));
     bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
     outcome->mode = after;
     outcome->notes->written_transition = r->transition;

@@ -6,6 +6,7 @@ decides when it acts.
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 import fsm_dyn
@@ -304,6 +305,68 @@ def test_a_contact_that_closes_in_the_instant_of_another_jump(cause, early, opti
     assert verdicts == {"spared": "violated", "counted": "met"}
     if cause == "sample":
         assert run["s"][-1] == pytest.approx(-0.5)
+
+
+STARTED = RUNS | {"moreau_jean": {"method": "moreau_jean", "step": 1e-3}}
+
+
+@pytest.mark.parametrize("options", STARTED.values(), ids=STARTED)
+@pytest.mark.parametrize("gap", [0.0, 1e-10, -1e-10])
+def test_a_contact_at_a_gap_of_zero_where_a_run_starts(options, gap):
+    """One that approaches has an impact at once, which counts; one that leaves does nothing."""
+    stepping = options.get("method") == "moreau_jean"  # its impacts are at the ends of steps
+    model = WALLED | ({"transitions": []} if stepping else {})
+    for speed, restitution, words in ((1, 0.5, "rebounds"), (1, 0, "stays closed"), (-1, 0.5, None)):
+        wall = {"wall": {"gap": "0.5 - x", "restitution": restitution}}
+        model |= {"contacts": wall, "initial": {"x": 0.5 - gap, "x_dot": speed}}
+        run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.25, **options)
+        causes = [item.cause for item in run.transitions]
+        if words is None:
+            assert not causes
+        else:  # by time stepping one that nothing presses opens in the step after
+            assert causes[0] == f"{'' if stepping else 'start, '}wall impacts and {words}"
+            assert stepping or causes[1:] == ["wall closes"]  # the transition that counts
+            assert run.transitions[0].time == pytest.approx(1e-3 if stepping else 0.0)
+            assert abs(run.transitions[0].impulse["wall"][0]) == pytest.approx(2.0 * (1.0 + restitution))
+        assert run.q[-1, 0] == pytest.approx(0.5 - gap - 0.25 * restitution * speed**2 - 0.125 * (speed < 0), abs=2e-3)
+        assert run.judge()["counted"].verdict == ("met" if words else "violated")
+        if not stepping:
+            assert run["hits"][-1] == (words is not None)
+
+
+@pytest.mark.parametrize("options", STARTED.values(), ids=STARTED)
+@pytest.mark.parametrize("gap", [0.0, 1e-10, -1e-10])
+@pytest.mark.parametrize("dissipation", [0, 0.5])
+def test_a_contact_that_yields_is_pressed_in_from_a_gap_of_zero(options, gap, dissipation):
+    """Half a period of a spring later it opens, once: nothing opens before."""
+    cushion = {"wall": {"gap": "0.5 - x", "compliant": {"stiffness": 2e4, "dissipation": dissipation}}}
+    model = WALLED | {
+        "transitions": [],
+        "contacts": cushion,
+        "initial": {"x": 0.5 - gap, "x_dot": 1},
+        "requirements": {},
+    }
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.05, **options)
+    (opens,) = run.transitions
+    assert opens.cause.startswith("wall opens")
+    assert opens.time == pytest.approx(np.pi / 100.0, abs=0.02 * dissipation + (1e-3 if "step" in options else 1e-7))
+
+
+def test_of_several_contacts_those_strike_at_the_start_that_approach():
+    """A ball falls onto one that lies on the floor: the floor has an impulse, and no impact of its own."""
+    model = {
+        "fsm_dyn": 1, "coordinates": ["y", "z"],
+        "points": {"P": {"from": "O", "at": "y*N.y"}, "Q": {"from": "O", "at": "z*N.y"}},
+        "bodies": {"lower": {"center": "P", "mass": 1}, "upper": {"center": "Q", "mass": 1}},
+        "loads": [{"gravity": "-9.81*N.y"}],
+        "contacts": {"ground": {"gap": "y"}, "between": {"gap": "z - y", "restitution": 0.5}},
+        "initial": {"y": 0, "z": 0, "z_dot": -1},
+        "requirements": {"lies": "never ground closes", "strikes": "count(between closes) >= 1"},
+    }  # fmt: skip
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.05)
+    assert run.transitions[0].cause == "start, between impacts and rebounds"
+    assert run.transitions[0].impulse["ground"] != 0.0
+    assert {found.verdict for found in run.judge().values()} == {"met"}
 
 
 def reasons(model, until=1.0, **options):

@@ -108,18 +108,7 @@ def test_of_all_models(method, tmp_path):
     assert len(compared) > 30
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "dopri5",
-        "rk4",
-        "radau",
-        pytest.param(
-            "moreau_jean",
-            marks=pytest.mark.xfail(reason="rates of the row after an event that ends a part", strict=True),
-        ),
-    ],
-)
+@pytest.mark.parametrize("method", ["dopri5", "rk4", "radau", "moreau_jean"])
 def test_interrupted_anywhere(method):
     """At ends in equal distances, on a grid point, on an instant of the schedule, on an event and beside it."""
     run = whole("shopping_cart", 3.0, method)
