@@ -159,7 +159,7 @@ class Driver:
 
 # -- The scripted hand as the runtime reads and writes it ----------------------------------------------------
 #
-# The scripted hand as the runtime reads and writes it (``runtime/scripted_hand.c``): a driver for fast loops.
+# The scripted hand as the runtime reads and writes it (``runtime/pacing.c``): a driver for fast loops.
 
 HAND: Final = Bundle(ScriptedHand)
 

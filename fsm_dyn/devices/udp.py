@@ -495,7 +495,7 @@ class Driver:
 
 # -- Compiled reading and writing of the driver ``udp`` ------------------------------------------------------
 #
-# Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 kHz.
+# Compiled reading and writing of the driver ``udp`` (``runtime/pacing.c``), for loops faster than 2 kHz.
 #
 # It receives and sends the same datagrams on the socket of the driver, which is connected by then, so only those of
 # the peer arrive. A header is read as two integers and a float, in the memory layout of a little-endian machine.

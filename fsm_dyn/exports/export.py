@@ -73,7 +73,7 @@ _FUNCTIONS: Final = frozenset({"sqrt", "fabs", "floor", "fmod", "copysign"})
 LEFT_OUT: Final = frozenset(
     {"elementary_tables.h", "saved_words.c", "saved_state.c", "saved_state.h", "tick_inputs.c", "tick_samples.c",
      "tick_step.c", "tick.h",
-     "live.h", "pacing.c", "pacing.h", "udp.c", "scripted_hand.c", "sources.c", "atomic.h"}
+     "live.h", "pacing.c", "pacing.h", "atomic.h"}
 )  # fmt: skip
 
 

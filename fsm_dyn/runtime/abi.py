@@ -560,7 +560,7 @@ HIGHEST_DEGREE: Final = 5
 
 
 class ImplicitService(IntEnum):
-    """Services of fsm_implicit_step for an external solver (runge_kutta.c)."""
+    """Services of fsm_implicit_step for an external solver (trial_step.c)."""
 
     DERIVATIVE = 0  # writes x_dot at t and `fsm_work.y` into `fsm_work.k`
     FOLLOW = 1  # accepts the dense output up to t, to the next event, or as far as guards are known

@@ -1,6 +1,8 @@
-/* Texts of the statuses of a run. */
+/* Texts of the statuses of a run, and the digest of the sources, by which an outdated build is recognised. */
 
 #include "codes.h"
+
+/* -- Texts of the statuses of a run. */
 
 #define TEXT(name, number, text, sentence, remedy)                                                                     \
     case FSM_##name:                                                                                                   \
@@ -45,3 +47,17 @@ FSM_API const char *fsm_status_remedy(int64_t status)
 #undef TEXT
 #undef SENTENCE
 #undef REMEDY
+
+/* -- Digest of the sources of the library, by which an outdated build is recognised. */
+
+#ifndef FSM_SOURCES
+#define FSM_SOURCES ""
+#endif
+
+FSM_API const char *fsm_sources(void);
+
+/* The digest of all sources, as CMakeLists.txt works it out; empty where the library was built without it. */
+FSM_API const char *fsm_sources(void)
+{
+    return FSM_SOURCES;
+}

@@ -277,7 +277,7 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
                                                              fsm_indices choices, fsm_vector y, fsm_vector v,
                                                              double tolerance);
 
-/* candidate_enumeration.c */
+/* mode_selection.c */
 #define FSM_NO_CANDIDATE 1e30 // violation without any candidate
 FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_arena *arena,
                                                                  const struct fsm_contact_problem *problem,
@@ -363,7 +363,7 @@ FSM_LOCAL bool fsm_find_active(const struct fsm_resolution *r, double near);
 FSM_LOCAL bool fsm_is_inner_compression(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_resolution *r, fsm_vector force);
 
-/* zeno.c */
+/* end_of_run.c */
 FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, double remaining);
 
 /* mode_selection.c */

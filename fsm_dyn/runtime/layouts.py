@@ -354,7 +354,7 @@ class Pace(NamedTuple):
 
 
 class UdpLink(NamedTuple):
-    """State of a connection by UDP (udp.c)."""
+    """State of a connection by UDP (pacing.c)."""
 
     numbers: Integers
     dropped: Integers  # datagrams by enum fsm_drop_reason
@@ -367,7 +367,7 @@ class UdpLink(NamedTuple):
 
 
 class ScriptedHand(NamedTuple):
-    """A scripted hand (scripted_hand.c)."""
+    """A scripted hand (pacing.c)."""
 
     numbers: Floats
     motion: Floats  # axis, amplitude, rad/s and phase of each sinusoid

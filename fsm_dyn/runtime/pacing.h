@@ -87,7 +87,7 @@ struct fsm_udp_numbers {
     int64_t before; // 1: a position is known from which a velocity can be estimated
 };
 
-/* State of a connection by UDP (udp.c). */
+/* State of a connection by UDP (pacing.c). */
 struct fsm_udp_link {
     struct fsm_udp_numbers *numbers;
     int64_t numbers_count;
@@ -111,7 +111,7 @@ struct fsm_hand_numbers {
     double readings;  // so far
 };
 
-/* A scripted hand (scripted_hand.c). */
+/* A scripted hand (pacing.c). */
 struct fsm_hand {
     struct fsm_hand_numbers *numbers;
     int64_t numbers_count;

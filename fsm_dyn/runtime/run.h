@@ -101,7 +101,7 @@ enum fsm_dense_position {
 };
 #define FSM_HIGHEST_DEGREE 5
 
-/* Services of fsm_implicit_step for an external solver (runge_kutta.c). */
+/* Services of fsm_implicit_step for an external solver (trial_step.c). */
 enum fsm_implicit_service {
     FSM_SERVE_DERIVATIVE = 0, // writes x_dot at t and `fsm_work.y` into `fsm_work.k`
     FSM_SERVE_FOLLOW = 1, // accepts the dense output up to t, to the next event, or as far as guards are known
@@ -394,7 +394,7 @@ enum fsm_end_column {
     FSM_END_WIDTH = 3,
 };
 
-/* Runs from different states, one after the other in the memory of `run` (run_batch.c). */
+/* Runs from different states, one after the other in the memory of `run` (end_of_run.c). */
 struct fsm_run_batch {
     const struct fsm_run *run;
     // The blocks of memory of `run->state` and `run->work`, and their contents at the start of a run.

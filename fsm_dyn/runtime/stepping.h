@@ -25,7 +25,7 @@ FSM_LOCAL enum fsm_status fsm_sample_here(const struct fsm_run *run);
 FSM_API double fsm_next_jump(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run);
 
-/* runge_kutta.c */
+/* trial_step.c */
 FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h);
 FSM_LOCAL void fsm_middle_state(const struct fsm_run *run, double h);
 FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h);
@@ -43,7 +43,7 @@ FSM_LOCAL double fsm_first_crossing(fsm_vector work, double tolerance, bool wait
 FSM_LOCAL double fsm_back_to_zero(fsm_vector work, double tolerance, double root);
 FSM_LOCAL bool fsm_surely_positive(fsm_vector work, double tolerance, double sixth);
 
-/* projection.c */
+/* trial_step.c */
 FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_vector x, bool *moved);
 FSM_LOCAL bool fsm_gate_opened_late(const struct fsm_run *run);
 FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, double farthest);
@@ -117,7 +117,7 @@ FSM_LOCAL void fsm_write_row(const struct fsm_run *run, fsm_vector x_mid);
 FSM_LOCAL void fsm_write_transition(const struct fsm_run *run, int64_t source);
 FSM_LOCAL void fsm_write_passage(const struct fsm_run *run);
 
-/* projection.c */
+/* trial_step.c */
 #define FSM_ROWS_INCONSISTENT 10.0   // times the speed that counts as zero: beyond this redundant rows are inconsistent
 #define FSM_ROWS_FAR_OFF      1000.0 // times that speed: the step went too far past the instant where they became so
 FSM_LOCAL double fsm_constraint_violation_speed(const struct fsm_run *run, double t, fsm_vector x);
@@ -177,7 +177,7 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
                                   int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
                                   const struct fsm_part *part);
 
-/* force_bounds.c */
+/* state_enclosure.c */
 FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *program,
                                 const struct fsm_term_bounds *bounds, const int64_t *codes, const int8_t *needed,
                                 const double *low, const double *high, struct fsm_jet *jets);
@@ -197,7 +197,7 @@ FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vect
 FSM_LOCAL double fsm_first_event_of_all(const struct fsm_run *run, double h, double t_end, int64_t *guard);
 FSM_LOCAL void fsm_look_at_far_here(const struct fsm_run *run);
 
-/* zeno.c */
+/* end_of_run.c */
 #define FSM_LONGEST_CYCLE 4 // strokes
 FSM_LOCAL bool fsm_remember_event(const struct fsm_run *run);
 FSM_LOCAL void fsm_forget_event(const struct fsm_state *state);
@@ -234,10 +234,10 @@ FSM_LOCAL void fsm_begin_event(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_find_and_accept(const struct fsm_run *run, double target, double end);
 FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);
 
-/* run_batch.c */
+/* end_of_run.c */
 FSM_API enum fsm_status fsm_advance_batch(struct fsm_run_batch *batch, int64_t end);
 
-/* runge_kutta.c: what is asked of fsm_implicit_step */
+/* trial_step.c: what is asked of fsm_implicit_step */
 FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target);
 
 #endif

@@ -23,7 +23,7 @@ from tests.oracle.texts import record_general, record_texts
 BAD_INPUT = Path("tests", "bad_input", "files")
 GENERAL = "general"  # in the place of a model's name: what no model is needed for
 PARTS = ("artefacts", "texts", "runs", "studies", "live", "exports", "messages")
-TASKS = 12  # of a process, which then ends: no recording is to depend on what was done before
+TASKS = 12  # of a process on average, which then ends: no recording is to depend on what was done before
 
 
 def record_part(folder, root, model, part):
@@ -62,10 +62,20 @@ def record_all(folder, root, models, parts, jobs, tell):
     wanted += [(model, part) for model in models if model != GENERAL for part in parts]
     with tempfile.TemporaryDirectory() as cache:
         os.environ.update(ENVIRONMENT, FSM_DYN_CACHE=cache)
-        with ProcessPoolExecutor(jobs, get_context("spawn"), max_tasks_per_child=TASKS) as pool:
-            running = {pool.submit(record_part, folder, root, *each): each for each in wanted}
-            for done, future in enumerate(as_completed(running), start=1):
-                tell(f"{done} of {len(wanted)}: {' '.join(running[future])}, {future.result():.1f} s")
+        done = 0
+        # a pool each time: with `max_tasks_per_child` the executor of Python 3.11 may wait forever
+        for some in batched(wanted, jobs * TASKS):
+            with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+                running = {pool.submit(record_part, folder, root, *each): each for each in some}
+                for future in as_completed(running):
+                    done += 1
+                    tell(f"{done} of {len(wanted)}: {' '.join(running[future])}, {future.result():.1f} s")
+
+
+def batched(items, count):
+    """Yield lists of at most this many items."""
+    for first in range(0, len(items), count):
+        yield items[first : first + count]
 
 
 def shipped_models():
