@@ -525,15 +525,19 @@ FSM_API bool fsm_end_is_near(const struct fsm_run *run)
     const struct fsm_state *state = run->state;
     const struct fsm_clock *clock = state->clock;
     double until = run->options->numbers->until;
+    bool resolving = state->counters->phase == FSM_PHASE_RESOLVING, adaptive = run->method->counts->adaptive != 0;
+    if (!resolving && !adaptive && until > fsm_grid_point(run)) { // most steps of fixed length
+        return false;
+    }
     double jump = fsm_next_jump(run);
     if (until > jump) {
         return false;
     }
-    if (state->counters->phase == FSM_PHASE_RESOLVING) {
+    if (resolving) {
         return state->counters->reason == FSM_REASON_ZENO && clock->jump > 0.0 && clock->time + clock->jump > until;
     }
-    if (run->method->counts->adaptive == 0) {
-        return until <= fsm_grid_point(run);
+    if (!adaptive) {
+        return true;
     }
     double length = clock->step;
     if (length <= 0.0) {

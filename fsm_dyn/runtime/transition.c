@@ -550,7 +550,7 @@ FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
         moved = moved || state->x.at[j] != work->x_end.at[j];
         state->x.at[j] = work->x_end.at[j];
     }
-    fsm_write_inputs(inputs, t_end, state->counters->segment, state->x, state->c);
+    fsm_update_inputs(inputs, t_end, state->counters->segment, state->x, state->c);
     if (!fsm_commit_step_end(run)) {
         return FSM_NON_FINITE;
     }
