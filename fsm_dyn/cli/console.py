@@ -233,6 +233,17 @@ Substeps = Annotated[
 Period = Annotated[float, typer.Option("--period", help="Length of a tick, s.")]
 Force = Annotated[float, typer.Option("--max-force", help="Largest force of the device, N.")]
 Record = Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")]
+Foxglove = Annotated[
+    int | None,
+    typer.Option(
+        "--foxglove", metavar="PORT", help="Serve the run to Foxglove, on a port of this machine; 0: any free port.",
+        min=0, max=65535,
+    ),
+]  # fmt: skip
+RerunViewer = Annotated[
+    str | None,
+    typer.Option("--rerun", metavar="PORT", help="Show the run in the viewer Rerun, which listens on this port."),
+]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")]
 PagePort = Annotated[int, typer.Option("--page-port", help="TCP port of the page; 0: any free port.", min=0, max=65535)]
 Passivity = Annotated[

@@ -24,6 +24,7 @@ from fsm_dyn.cli.console import (
     ratios,
 )
 from fsm_dyn.cli.live import (
+    Following,
     announce_address,
     driver_options,
     hold_and_report,
@@ -236,6 +237,8 @@ def device_command(
     no_browser: console.NoBrowser = False,
     page_port: console.PagePort = 0,
     record: console.Record = None,
+    foxglove: console.Foxglove = None,
+    rerun: console.RerunViewer = None,
     passivity: console.Passivity = "off",
     set_: Set = None,
     initial: Initial = None,
@@ -253,7 +256,6 @@ def device_command(
         _check(check, driver_options(option), emulate, min(force, CHECK_FORCE), check_report, as_json)
         return
     model, driver = _required(model, driver, record)
-    ticks = console.ticks("--duration", seconds, period)
     usual = EMULATED_TIMEOUT if emulate else console.STALL_TIMEOUT
     waiting = {
         "release_after": release_after, "stall_timeout": usual if stall_timeout is None else stall_timeout,
@@ -262,12 +264,11 @@ def device_command(
     devices = device_arguments(
         driver, driver_options(option), port or [], [numbers(text) for text in axes or []], [*map(ratios, scale or [])]
     )
-    limits = {"force": force, "slew": slew, "ramp": ramp}
-    start = assignments("--initial", initial) or {}
     coupling = _CouplingOptions(
-        limits, period, substeps, watchdog_timeout, waiting, record, passivity, start, look_ahead
-    )
-    parameters = assignments("--set", set_) or {}
+        {"force": force, "slew": slew, "ramp": ramp}, period, substeps, watchdog_timeout, waiting,
+        Following(record, foxglove, rerun), passivity, assignments("--initial", initial) or {}, look_ahead,
+    )  # fmt: skip
+    parameters, ticks = assignments("--set", set_) or {}, console.ticks("--duration", seconds, period)
     if len(devices) == 1:
         page = None if seconds is not None else (page_port, no_browser)
         _hold_one(model, devices[0], emulate, coupling, parameters, ticks, page, as_json)
@@ -306,7 +307,9 @@ def _hold_one(
             _on_page(graph, model, by, coupling, parameters, *page, as_json)
         else:
             settings = coupling.settings(by, by.mapping, ticks)
-            hold_and_report(asked, held, device.driver, options, settings, changed, coupling.record, as_json, emulate)
+            hold_and_report(
+                asked, held, device.driver, options, settings, changed, coupling.following, as_json, emulate
+            )
 
 
 @dataclass(frozen=True)
@@ -318,7 +321,7 @@ class _CouplingOptions:
     substeps: int | None
     watchdog_timeout: float | None
     waiting: dict[str, float]
-    record: Path | None
+    following: Following
     passivity: str
     initial: dict[str, Any]
     look_ahead: float
@@ -406,7 +409,7 @@ def _hold_several(
                 "combined", options, maps[0], Limits(**coupling.limits), timeout, None, **coupling.waiting
             )
         settings = coupling.settings(by, maps, ticks)
-        hold_and_report(asked, held, "combined", options, settings, changed, coupling.record, as_json, emulate)
+        hold_and_report(asked, held, "combined", options, settings, changed, coupling.following, as_json, emulate)
 
 
 def _on_page(
@@ -427,10 +430,12 @@ def _on_page(
         from fsm_dyn.page.server import serve
 
     options = LiveOptions(
-        coupling.period, coupling.substeps, False, parameters, coupling.record, initial=coupling.initial, device=by,
-        passivity=coupling.passivity, look_ahead=coupling.look_ahead,
+        coupling.period, coupling.substeps, False, parameters, coupling.following.record, initial=coupling.initial,
+        device=by, passivity=coupling.passivity, look_ahead=coupling.look_ahead,
     )  # fmt: skip
-    reports = serve(graph, options, page_port, None, announce_address(model, no_browser, as_json))
+    with coupling.following.viewers(model) as follow:
+        opened = announce_address(model, no_browser, as_json)
+        reports = serve(graph, replace(options, follow=follow), page_port, None, opened)
     print_reports(model, reports, as_json)
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,12 +75,14 @@ def live_command(
     schedule: Annotated[bool, typer.Option("--schedule", help="Apply the schedules of the model's inputs.")] = False,
     no_pacing: Annotated[bool, typer.Option("--no-pacing", help="Do not pace ticks by the wall clock.")] = False,
     record: console.Record = None,
+    foxglove: console.Foxglove = None,
+    rerun: console.RerunViewer = None,
     passivity: console.Passivity = "off",
     derive: Derive = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Run a model coupled to a device; report its timing."""
+    """Run a model coupled to a device; report its console."""
     with asked_to_end() as asked:
         with asked.at_once():
             # The runtime comes with these.
@@ -110,7 +112,9 @@ def live_command(
                 look_ahead=look_ahead,
                 derive=derive,
             )
-        hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
+        hold_and_report(
+            asked, graph, driver, options, settings, parameters, Following(record, foxglove, rerun), as_json
+        )
 
 
 def _fill_scripted(options: dict[str, Any], graph: Any, port: str, period: float) -> None:
@@ -139,6 +143,33 @@ def _coupled(graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any
     return coupled_for_page(graph, parameters)
 
 
+@dataclass(frozen=True)
+class Following:
+    """What follows a run: its recording, ports of a server for Foxglove and of the viewer Rerun."""
+
+    record: Path | None = None
+    foxglove: int | None = None
+    rerun: str | None = None
+
+    @contextlib.contextmanager
+    def viewers(self, name: str) -> Iterator[Callable[[Any], Any]]:
+        """Give a function that shows a session in viewers, None without one; they are closed at the end.
+
+        The address of the server is printed.
+        """
+        if self.foxglove is None and self.rerun is None:
+            yield lambda session: None
+            return
+        # with a viewer alone
+        from fsm_dyn.live.viewers import LiveViewers, viewers_of
+
+        def opened(address: str) -> None:
+            print_status(f"Foxglove: open a connection to {address}")
+
+        with viewers_of(name, self.foxglove, self.rerun, opened) as found:
+            yield lambda session: LiveViewers(session, found)
+
+
 def hold_and_report(
     asked: Asked,
     graph: Any,
@@ -146,7 +177,7 @@ def hold_and_report(
     options: dict[str, Any],
     settings: Any,
     parameters: dict[str, Any],
-    record: Path | None,
+    following: Following,
     as_json: bool,
     emulated: bool = False,
 ) -> None:
@@ -167,19 +198,24 @@ def hold_and_report(
             graph, driver, options, settings=settings, parameters=parameters,
             progress=lambda stage: setattr(told, "text", stage),
         )  # fmt: skip
-    session = LiveSession(ready, record)
     transitions: list[dict[str, Any]] = []
     details: list[str] = []
-    try:
-        while not asked and not session.wait(0.05):
-            _take(session, transitions, details)  # before the ring buffer wraps around
-    finally:
-        _take(session, transitions, details)
-        report = session.close()
+    with following.viewers(graph.name) as follow:
+        session = LiveSession(ready, following.record)
+        shown = follow(session)
+        try:
+            while not asked and not session.wait(0.05):
+                _take(session, transitions, details)  # before the ring buffer wraps around
+        finally:
+            _take(session, transitions, details)
+            viewers = None if shown is None else shown.close()
+            report = session.close()
     if as_json:
-        print_json({"model": graph.name, **report, "transitions": transitions, "recording": record and str(record)})
+        recording = following.record and str(following.record)
+        more = {"transitions": transitions, "recording": recording, "viewers": viewers}
+        print_json({"model": graph.name, **report, **more})
     else:
-        typer.echo(_told(graph.name, report, transitions))
+        typer.echo(_told(graph.name, report, transitions) + _shown_in_viewers(viewers))
     if report["fault"] or report["watchdog_action"] or report["phase"] == "failed" or "log" in report:
         fault = fault_text(report["fault"], details[-1] if details else "", emulated) if report["fault"] else ""
         raise RunError(
@@ -221,6 +257,15 @@ def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -
             print_status(event["reason"])
         elif event.get("event") == "recording":
             print_status(f"the recording has ended: {event['reason']}")
+
+
+def _shown_in_viewers(report: Mapping[str, Any] | None) -> str:
+    """Return a line about the viewers of a run, empty without one."""
+    if report is None:
+        return ""
+    lost = f"{report['dropped']} messages dropped, {report['transitions_lost']} transitions overwritten"
+    ended = f"; ended by {report['failure']}" if report["failure"] else ""
+    return f"\nviewers: {report['rows']} rows shown, {lost}{ended}"
 
 
 def _told(name: str, report: RunReport, transitions: list[dict[str, Any]]) -> str:
@@ -311,6 +356,8 @@ def view_command(
     no_browser: console.NoBrowser = False,
     watch: Watch = None,
     record: console.Record = None,
+    foxglove: console.Foxglove = None,
+    rerun: console.RerunViewer = None,
     schedule: UseSchedule = None,
     html: Report = None,
     edit: Edit = False,
@@ -332,25 +379,21 @@ def view_command(
     with page_packages():
         from fsm_dyn.page.live_view import LiveOptions
         from fsm_dyn.page.server import WatchedFile, serve
-
     opened = announce_address(model or "shipped models", no_browser, as_json)
-    live = (watch, record, set_, scenario, initial)  # options of a live run of a model
+    live = (watch, record, foxglove, rerun, initial)
     usual = LiveOptions(period=period, substeps=substeps, schedule=schedule, look_ahead=look_ahead)
     if model is None:
-        _refuse((*live, html), "this option needs a model", remedy="fsm-dyn view MODEL ...")
+        _refuse((*live, set_, scenario, html), "this option needs a model", remedy="fsm-dyn view MODEL ...")
         _offer_models(usual, page_port, opened, as_json)
         return
+    scheduled = None if schedule is None else "--schedule"
     if is_recorded_run(model):
-        _refuse(
-            (*live, None if schedule is None else "--schedule"),
-            "a recorded run takes no options of a live run", found=model, remedy="omit the other options",
-        )  # fmt: skip
+        _refuse((*live, set_, scenario, scheduled), "a recorded run takes no options of a live run", model, _OMIT)
         _play_back(model, html, page_port, opened, as_json, before)
         return
     _refuse([before], "--before needs a recorded run", found=model, remedy=_OFFLINE.format(model))
     if run:
-        unfit = (watch, record, None if schedule is None else "--schedule", html, initial)
-        _refuse(unfit, "--run takes no options of a live run", found=model, remedy="omit the other options")
+        _refuse((*live, scheduled, html), "--run takes no options of a live run", model, _OMIT)
         _run_offline(model, assignments("--set", set_) or {}, scenario, until, page_port, opened, as_json)
         return
     _check_live(model, until, html, edit)
@@ -368,7 +411,9 @@ def view_command(
     with asked_to_end() as asked:
         with asked.at_once():
             graph = _graph_or_error(model, scenario, as_json, watched is not None and not by_itself)
-        print_reports(model, serve(graph, live_options, page_port, watched, opened), as_json)
+        with Following(record, foxglove, rerun).viewers(model) as follow:
+            reports = serve(graph, replace(live_options, follow=follow), page_port, watched, opened)
+        print_reports(model, reports, as_json)
 
 
 def _offer_models(options: Any, page_port: int, opened: Callable[[str], None], as_json: bool) -> None:
@@ -380,6 +425,7 @@ def _offer_models(options: Any, page_port: int, opened: Callable[[str], None], a
     print_reports("shipped models", reports, as_json)
 
 
+_OMIT = "omit the other options"
 _OFFLINE = "fsm-dyn view {} --run --until 1"
 
 

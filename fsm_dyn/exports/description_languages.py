@@ -27,7 +27,7 @@ from fsm_dyn.language.shapes import BoxShape, CircleShape, PlaneShape, RoundShap
 from fsm_dyn.programs.graph import half_integer
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.scene import NEWTONIAN, vector_of
-from fsm_dyn.run.viewer_files import quaternions
+from fsm_dyn.run.viewer_scene import quaternions
 from fsm_dyn.runtime.abi import Event
 
 # -- One mode as a flat Modelica model -------------------------------------------------------------------------

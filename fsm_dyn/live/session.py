@@ -37,6 +37,7 @@ from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import LiveHeader, RecordColumn, TickState, WatchdogAction
 
 if TYPE_CHECKING:
+    from fsm_dyn.live.tick_samples import RunModels
     from fsm_dyn.run.samples import Samples
 
 # -- Owner heartbeat -----------------------------------------------------------------------------------------
@@ -162,6 +163,7 @@ class LiveSession:
         self._told: list[dict[str, Any]] = []
         self._recording_ended = False
         self._given = 0
+        self._models: RunModels = {}
         self.recorder: Recorder | None = None
         self._lookout: Lookout | None = None
         states = tuple(chart.programs.states for chart in stepper.executable.charts)
@@ -320,7 +322,13 @@ class LiveSession:
 
         rows, following = self.rows(since)
         return samples_of_rows(
-            self.graph, self._stepper.executable, self.columns, rows, lambda tick: self.modes_at(tick)[1], self._told
+            self.graph,
+            self._stepper.executable,
+            self.columns,
+            rows,
+            lambda tick: self.modes_at(tick)[1],
+            self._told,
+            self._models,
         ), following
 
     def _report_lost(self, what: str, count: int) -> None:
@@ -422,6 +430,11 @@ class LiveSession:
     def alive(self) -> bool:
         """Whether the run is under way."""
         return self._process.poll() is None
+
+    @property
+    def tick_count(self) -> int:
+        """Ticks since the run began."""
+        return int(self._block.header[LiveHeader.ROWS])
 
     @property
     def tick_pid(self) -> int:

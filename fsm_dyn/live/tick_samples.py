@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from fsm_dyn.run.energy import energy_balance, is_open
 from fsm_dyn.run.record import RunModel, run_model
 from fsm_dyn.run.samples import Samples, kernel_context
 
+RunModels: TypeAlias = dict[tuple[tuple[tuple[int, ...], ...], bytes], RunModel]
+"""What rows are read by, by the contact states of their modes and the parameters."""
+
+_MODELS: Final = 8  # kept for later rows
 _HARMLESS: Final = frozenset({"run", "pause", "step"})  # commands that change neither state nor laws
 
 
@@ -56,6 +60,7 @@ def samples_of_rows(
     rows: FloatArray,
     states_at: Callable[[float], Sequence[tuple[int, ...]]],
     events: Sequence[Mapping[str, Any]],
+    known: RunModels,
 ) -> Samples:
     """Return rows of a live run as samples, with the modes they are in by the numbers of their first appearance.
 
@@ -74,13 +79,20 @@ def samples_of_rows(
         Gives the contact states of the modes by their numbers in the row of a tick.
     events : sequence of mappings
         Of the run, in order.
+    known : dict
+        Of earlier calls, which it is filled by.
     """
     found: dict[tuple[int, ...], int] = {}
     mode = np.array([found.setdefault(tuple(states_at(row[_TICK])[int(row[_MODE])]), len(found)) for row in rows], int)
-    programs = [executable.mode_of(states) for states in found]
-    names = [graph.automaton.name_of(states).name for states in found]
     changes = parameter_changes(graph, events)
-    model = run_model(graph.automaton, names, programs, changes[-1][1], graph.values)
+    key = tuple(found), changes[-1][1].tobytes()
+    if key not in known:
+        programs = [executable.mode_of(states) for states in found]
+        names = [graph.automaton.name_of(states).name for states in found]
+        while len(known) >= _MODELS:
+            known.pop(next(iter(known)))
+        known[key] = run_model(graph.automaton, names, programs, changes[-1][1], graph.values)
+    model = known[key]
     return Samples(
         model, rows[:, _TIME], rows[:, columns.places["state"]], mode, _context(model.layout, columns, rows, changes)
     )

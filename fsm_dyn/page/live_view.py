@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -342,6 +342,13 @@ _WALL: Final = FIXED.index("wall")
 _TRANSITIONS, _TICK = FIXED.index("transitions"), FIXED.index("tick")
 
 
+class Closable(Protocol):
+    """Part of a run that is closed before it."""
+
+    def close(self) -> Any:
+        """End it; may be called again."""
+
+
 @dataclass(frozen=True)
 class LiveOptions:
     """Options of a live run with a page.
@@ -369,6 +376,8 @@ class LiveOptions:
         Whether the page has an editor of the model file.
     look_ahead : float
         See :class:`fsm_dyn.live.live_settings.LiveSettings`, s.
+    follow : callable
+        Shows a session in viewers of other programs, until its result is closed.
     """
 
     period: float = 1e-3
@@ -382,6 +391,7 @@ class LiveOptions:
     passivity: str = "off"
     edits: bool = False
     look_ahead: float = 0.0
+    follow: Callable[[LiveSession], Closable | None] = lambda session: None
 
 
 class LiveView:
@@ -438,6 +448,7 @@ class LiveView:
             progress("locating contacts, and warming up")
             self.encoder = FrameEncoder(self.graph, self.columns, start.x, start.context)
             self._read_off(parameters, by)
+            self._followed = options.follow(self.session)
         except BaseException:
             self.session.close()
             raise
@@ -683,6 +694,8 @@ class LiveView:
 
     def close(self) -> RunReport:
         """End the run and return its report."""
+        if self._followed is not None:
+            self._followed.close()
         return self.session.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.run_diagrams import Strip, Timeline
 from fsm_dyn.run.record import RunModel, RunRecord
-from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.samples import Samples, stacked
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
 from fsm_dyn.run.visits import RunReading, Visit, clock
 from fsm_dyn.run.words import OPEN, slides
@@ -101,18 +101,8 @@ def dense_rows(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Sample
 
 def merged_samples(rows: Samples, extra: Samples) -> Samples:
     """Return two sets of samples of a run as one, in order of time."""
-    order = np.argsort(np.concatenate([rows.t, extra.t]), kind="stable")
-
-    def merged(one: Any, other: Any) -> Any:
-        return np.concatenate([one, other])[order]
-
-    return Samples(
-        rows.model,
-        merged(rows.t, extra.t),
-        merged(rows.x, extra.x),
-        merged(rows.mode, extra.mode),
-        merged(rows.context, extra.context),
-    )
+    both = stacked([rows, extra])
+    return both.only(np.argsort(both.t, kind="stable"))
 
 
 # -- Placement of a scene at the times of a run --------------------------------------------------------------

@@ -730,6 +730,12 @@ class Samples:
         return found[name]
 
 
+def stacked(parts: Sequence[Samples]) -> Samples:
+    """Return rows read by one model, one part after the other."""
+    fields = ("t", "x", "mode", "context")
+    return Samples(parts[0].model, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
+
+
 SampleBetween: TypeAlias = Callable[[FloatArray, IntArray], Samples]
 """Samples the steps that start at given rows, the second argument, at times within them (s), both of shape (m,)."""
 

@@ -73,7 +73,7 @@ def test_parameters_count_since_they_were_set(live):
     ]
     executable = session._stepper.executable
     found = samples_of_rows(
-        session.graph, executable, session.columns, rows, lambda tick: session.modes_at(tick)[1], events
+        session.graph, executable, session.columns, rows, lambda tick: session.modes_at(tick)[1], events, {}
     )
     tick = rows[:, session.columns.names.index("tick")]
     np.testing.assert_array_equal(found.context[:, p.index("m")], np.where(tick < 100, 0.5, 0.8))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.run.run_timeline import place_scene
-from fsm_dyn.run.viewer_files import frame_name, quaternions
+from fsm_dyn.run.viewer_scene import frame_name, quaternions
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int}
 # of the published schemas, what viewers ask for
