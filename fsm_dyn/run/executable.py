@@ -170,6 +170,8 @@ _LONG = 4000
 _LONG_MODE = 2000
 _LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
 
+_MOST_CHARTS = 16  # derived for states of runs, kept for the next runs, most of which come there again
+
 _NO_CHARTS = KnownCharts()
 NO_MODES = np.zeros(0, np.int64)
 _ROLES = {"kinematic": RowRole.KINEMATIC, "velocity": RowRole.ALWAYS, "position": RowRole.ALWAYS_POSITION}
@@ -239,6 +241,7 @@ class Executable:
         modes = automaton.modes if modes is None else modes
         self.automaton = automaton
         self._given = len(automaton.modes)
+        self._derived_charts: dict[tuple[tuple[int, ...], float, bytes, bytes], ModePrograms] = {}  # last used last
         self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
         self._asked: list[Place] = []  # where the charts beside the first ones were asked for
         layout = automaton.terms.layout
@@ -285,8 +288,9 @@ class Executable:
         if len(first) < len(self.charts):
             self.charts = first
             self._numbers, self._numbered = {}, 0
-            self._columns.clear()
-            self._guard_rows.clear()
+            kept = {id(chart.programs) for chart in first}
+            self._columns = {key: columns for key, columns in self._columns.items() if key in kept}
+            self._guard_rows.forget()
             self.tables = self._build()
 
     def use(self, numerics: Numerics) -> None:
@@ -395,12 +399,21 @@ class Executable:
         pivot = max(abs(float(programs.full.evaluate(t, x, c)["pivot"].ravel()[0])) for programs in known)
         if pivot > _LOWER * self._in_vain.get(chart.mode, np.inf):
             return False
-        derived = self.automaton.derive(chart.programs.states, t, x, c)
-        if derived.programs.full in [programs.full for programs in known]:
+        programs = self._chart_at(chart.programs.states, t, x, c)
+        if programs.full in [other.full for other in known]:
             self._in_vain[chart.mode] = pivot
             return False
-        self._append(chart.mode, derived.programs)
+        self._append(chart.mode, programs)
         return True
+
+    def _chart_at(self, states: tuple[int, ...], t: float, x: Array, c: Array) -> ModePrograms:
+        """Return the programs of a mode in a chart for the given state, which a run before may have asked for."""
+        place = states, t, x.tobytes(), c.tobytes()
+        programs = self._derived_charts.pop(place, None) or self.automaton.derive(states, t, x, c).programs
+        self._derived_charts[place] = programs
+        if len(self._derived_charts) > _MOST_CHARTS:
+            del self._derived_charts[next(iter(self._derived_charts))]
+        return programs
 
     def _append(self, mode: int, programs: ModePrograms) -> None:
         kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]

@@ -779,7 +779,7 @@ class EarnedExecutable(OnlineExecutable):
         if own and self._by_name is not None:
             return False
         try:
-            programs = (self.automaton.derive(states, t, x, c) if own else self.derived(states)).programs
+            programs = self._chart_at(states, t, x, c) if own else self.derived(states).programs
         except ModelError:
             programs = None
         if programs is None or programs.guards != self.charts[number].programs.guards:

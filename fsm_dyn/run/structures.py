@@ -99,10 +99,14 @@ class GuardNumbers:
 
     def clear(self) -> None:
         """Forget all guards."""
+        self.forget()
+        self._catalogue: tuple[GuardCatalogue, NDArray[np.float64]] | None = None
+
+    def forget(self) -> None:
+        """Forget all guards but those of a catalogue."""
         self._places: dict[int, int] = {}  # by the identity of the guard
         self._guards: list[Guard] = []  # kept, as an identity lasts as long as its object
         self._table: NDArray[np.float64] | None = None
-        self._catalogue: tuple[GuardCatalogue, NDArray[np.float64]] | None = None
 
     def _of_all(self, catalogue: GuardCatalogue) -> NDArray[np.float64]:
         """Return the numbers of all guards of a catalogue."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from tests.physics.test_pin_entries import shipped
 
 
@@ -51,6 +52,26 @@ def test_a_chart_that_fails_in_a_run_is_left():
         plain = fsm_dyn.simulate(fsm_dyn.compile(cart()), 1.0, initial={"q4": start}, on_failure="return")
         assert own.outcome.name == plain.outcome.name
         np.testing.assert_allclose(own.q[-1], plain.q[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("strategy", ["compiled", "auto"])
+def test_a_chart_is_derived_once_for_all_runs_that_come_to_its_place(monkeypatch, strategy):
+    graph, derived = fsm_dyn.compile(cart(sticking=["u2"])), []
+    real = Automaton.derive
+    monkeypatch.setattr(Automaton, "derive", lambda *args, **named: derived.append(args[2:]) or real(*args, **named))
+
+    def run(start):
+        derived.clear()
+        return fsm_dyn.simulate(graph, 1.0, strategy=strategy, initial={"q4": start}, on_failure="return")
+
+    first, asked = run("0.02 rad"), len(derived)
+    other, asked_there = run("0.021 rad"), len(derived)
+    again, asked_again = run("0.02 rad"), len(derived)
+    assert (asked, asked_there, asked_again) == (1, 1, 0)
+    assert len(first) == len(again) != len(other)
+    for name in ("t", "x", "x_dot", "mode"):
+        assert getattr(first.record, name).tobytes() == getattr(again.record, name).tobytes(), name
+    assert [chart.full for chart in again.model.charts] == [chart.full for chart in first.model.charts]
 
 
 def test_rows_that_cannot_be_solved_at_the_start():
