@@ -68,7 +68,7 @@ def test_a_chart_is_derived_once_for_all_runs_that_come_to_its_place(monkeypatch
     other, asked_there = run("0.021 rad"), len(derived)
     again, asked_again = run("0.02 rad"), len(derived)
     assert (asked, asked_there, asked_again) == (1, 1, 0)
-    assert len(first) == len(again) != len(other)
+    assert first.record.x.tobytes() != other.record.x.tobytes()
     for name in ("t", "x", "x_dot", "mode"):
         assert getattr(first.record, name).tobytes() == getattr(again.record, name).tobytes(), name
     assert [chart.full for chart in again.model.charts] == [chart.full for chart in first.model.charts]
