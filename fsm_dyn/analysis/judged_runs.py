@@ -35,11 +35,10 @@ from fsm_dyn.run.extremes import extremes_of_runs, locate
 from fsm_dyn.run.input_signals import input_parameters, scenario_schedules
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.judgement import VERDICTS, Judge, Verdict
-from fsm_dyn.run.loop import NeedsItself, RecordedRuns, Starts, run_batch
 from fsm_dyn.run.loop_state import TransitionArrays, read_transitions
 from fsm_dyn.run.outcomes import COMPLETE, OUTCOMES
 from fsm_dyn.run.record import RunModel, modes_visited, run_model
-from fsm_dyn.run.run import Runs
+from fsm_dyn.run.run import NeedsItself, RecordedRuns, Runs, Starts, run_batch
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.run_setup import RunSetup
 from fsm_dyn.run.simulator import Simulator

@@ -23,9 +23,8 @@ from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.contact_forces import ContactLocation, Kinematics, contact_at, neighbours
 from fsm_dyn.run.online import ModeEvaluator, OnlineMode
-from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.samples import Samples, reported_forces
-from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, PlacedFeature, Scene, SceneShape, vector_of
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, PlacedFeature, Scene, SceneShape, scene_of, vector_of
 from fsm_dyn.run.scene_inference import with_symbols
 
 # -- State and context of a tick row, and the compiled programs at them --------------------------------------

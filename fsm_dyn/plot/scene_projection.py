@@ -15,10 +15,9 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.run.contact_forces import LEAST, LONGER, SHORTEST, WIDTH, Forces, InputPushes, Kinematics
-from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.run_timeline import Placed, place_scene
 from fsm_dyn.run.samples import Samples
-from fsm_dyn.run.scene import ORIGIN, Outlines, Scene, SceneShape
+from fsm_dyn.run.scene import ORIGIN, Outlines, Scene, SceneShape, scene_of
 from fsm_dyn.run.scene_inference import with_symbols
 from fsm_dyn.run.trajectory import Trajectory
 

@@ -23,9 +23,8 @@ from fsm_dyn.plot.mechanism import draw_scene, name_bodies, set_box
 from fsm_dyn.plot.scene_projection import View, project, trajectory_scene, with_force_arrows
 from fsm_dyn.plot.style import fitted, text_width
 from fsm_dyn.run.contact_forces import Forces, Kinematics
-from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.run_timeline import Lane, Score
-from fsm_dyn.run.scene import NEWTONIAN, ORIGIN
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, scene_of
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.visits import START, Visit, clock, span
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.run.continuation import Saver, restore
 from fsm_dyn.run.executable import FirstRow, SavedState
 from fsm_dyn.run.input_signals import KERNEL, InputSignals
 from fsm_dyn.run.integrators import METHOD
@@ -17,13 +18,11 @@ from fsm_dyn.run.loop_state import (
     LoopState,
     ModeProvider,
     RunArrays,
-    Saver,
     end_window,
     enter_next_window,
     finish,
     has_earned_kernels,
     provide_requested,
-    restore,
 )
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime import library
@@ -642,6 +641,10 @@ class _Stiff:
         else:
             self.since += 1
         self.ease(limit_step(self.solver, length, float(self.loop.work.y[0]), self.max_step))
+        return self.take(target)
+
+    def take(self, target: float) -> int:
+        """Take an implicit step and go along it, or a shorter one if rounding would spoil its polynomial."""
         with np.errstate(all="ignore"):
             try:
                 self.solver.step()

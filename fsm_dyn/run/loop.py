@@ -1,46 +1,38 @@
-"""Event-driven runs, one or a batch: calls the runtime and serves its requests for modes, charts and room."""
+"""Event-driven runs: calls the runtime and serves its requests for modes, charts and room."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fsm_dyn.core.errors import InputError, RunError, did_you_mean
-from fsm_dyn.core.records import dataclass
+from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.run import structures as st
-from fsm_dyn.run.executable import Executable, FirstRow, SavedState
+from fsm_dyn.run.continuation import NEARLY_SPENT, Saver, restore
+from fsm_dyn.run.executable import FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals, assemble_inputs
 from fsm_dyn.run.integrators import METHOD, METHODS, STIFF_METHODS
 from fsm_dyn.run.loop_state import (
-    NEARLY_SPENT,
     LoopState,
     ModeProvider,
-    Rows,
     RunArrays,
-    Saver,
     Workspace,
     begin,
     end_window,
     enter_next_window,
     finish,
     provide_requested,
-    restore,
 )
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime.abi import (
-    FEW,
-    ArenaTop,
     Clock,
     Counters,
-    EndColumn,
     MethodCounts,
     OptionCounts,
     OptionNumbers,
@@ -48,7 +40,7 @@ from fsm_dyn.runtime.abi import (
     Status,
 )
 from fsm_dyn.runtime.layouts import MethodArrays, Options, Tables
-from fsm_dyn.runtime.library import RunBatch, RunStructure, advance, advance_batch, end_is_near, matrix, vector
+from fsm_dyn.runtime.library import RunStructure, advance, end_is_near
 
 # -- Event-driven run: calls the runtime and serves its requests for modes, charts and room ------------------
 
@@ -157,7 +149,7 @@ def _run_windows(
     before: Packed | None = None,
 ) -> RunArrays:
     """Run a new loop, over one window of the switches of its inputs after the other."""
-    counts, until = steps[0].counts, _end(options)
+    counts, until = steps[0].counts, end_of(options)
 
     def handle() -> RunStructure:
         return loop.run(signals.packed, method, steps[1])
@@ -178,7 +170,7 @@ def _run_windows(
         signals = enter_next_window(loop, signals)
 
 
-def _end(options: RunOptions) -> float:
+def end_of(options: RunOptions) -> float:
     """Return the end of a run, s; not a number if the options have none."""
     return math.nan if options.until is None else options.until
 
@@ -201,14 +193,14 @@ def set_options(
     else:
         structure = loop.options
     rtol = RTOL if options.rtol is None else options.rtol
-    structure[0].numbers[:] = _end(options), options.step or 0.0, options.max_step, rtol
+    structure[0].numbers[:] = end_of(options), options.step or 0.0, options.max_step, rtol
     structure[0].counts[:] = chunk, options.max_steps, max_instant, 2**62, saves
     structure[0].atol[:] = ATOL if options.atol is None else options.atol
     return structure
 
 
 def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, options: RunOptions) -> None:
-    method, until, step = options.method, _end(options), options.step or 0.0
+    method, until, step = options.method, end_of(options), options.step or 0.0
     if method not in METHODS and method not in STIFF_METHODS:
         known = (*METHODS, *STIFF_METHODS)
         raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
@@ -282,171 +274,3 @@ def _turns(loop: LoopState, most: int) -> int:
     """Return after how many turns at most to pause: more often where the ``most`` steps allowed are nearly spent."""
     left = most - steps_tried(loop)
     return 1 if left < NEARLY_SPENT else left // 8
-
-
-# -- Runs of one automaton in one call of the runtime --------------------------------------------------------
-#
-# Runs of one automaton in one call of the runtime: each has its own start, all have the same inputs and options.
-#
-# The runs have the bits of :func:`fsm_dyn.run.loop.run_automaton`. They are recorded in one table, one
-# run behind another.
-
-Integers = NDArray[np.int64]
-
-ROWS: Final = 65536  # of the runs returned together
-_TRANSITIONS: Final = 4096
-_PASSAGES: Final = 512
-_CHUNK: Final = 100_000  # steps after which a run returns, for interruptions
-
-
-@dataclass(frozen=True)
-class Starts:
-    """Starts of runs: states (n, n_q + n_u), contexts (n, n_c), and contact states of their modes."""
-
-    x: Floats
-    c: Floats
-    states: list[tuple[int, ...]]
-
-
-@dataclass(kw_only=True)
-class RecordedRuns(Rows):
-    """Rows of some runs of a batch; modes have the numbers of the executable.
-
-    Attributes
-    ----------
-    numbers : range
-        Of these runs among those of the batch.
-    first_transition : int64 array, shape (n + 1,)
-        First transition of each run, and the number of transitions.
-    records : float64 array
-        As of :class:`~fsm_dyn.runtime.layouts.Buffers`.
-    statuses : int64 array, shape (n,)
-        Codes of the outcomes.
-    passed : bool
-        Whether any of them passed a change point.
-    """
-
-    numbers: range
-    first_transition: Integers
-    records: Floats
-    statuses: Integers
-    passed: bool
-
-
-@dataclass(frozen=True)
-class NeedsItself:
-    """A run with further charts or switches over time of its own, to be made alone."""
-
-    number: int
-
-
-def run_batch(
-    executable: Executable, starts: Starts, inputs: InputSignals, options: RunOptions, workspace: Workspace
-) -> Iterator[RecordedRuns | NeedsItself]:
-    """Yield the runs in their order, as many together as there is room for.
-
-    Parameters
-    ----------
-    executable : Executable
-        With the tolerances of all runs; modes reached by runs are added to it.
-    starts : Starts
-    inputs : InputSignals
-        Of all runs.
-    options : RunOptions
-        Resolved, with ``until``.
-    workspace : Workspace
-        Memory of earlier runs of this thread.
-    """
-    if inputs.until < _end(options):  # they have further switches, in separate windows
-        yield from map(NeedsItself, range(len(starts.states)))
-        return
-    batch = _Batch(executable, starts, inputs, options, workspace)
-    while batch.next < len(starts.states):
-        yield from batch.advance()
-
-
-class _Batch:
-    """The runs of a batch, those made and those to be made."""
-
-    def __init__(
-        self, executable: Executable, starts: Starts, inputs: InputSignals, options: RunOptions, workspace: Workspace
-    ) -> None:
-        self.executable, self.starts, self.inputs, self.options = executable, starts, inputs, options
-        self.workspace = workspace
-        self.next = 0
-        self.rows = ROWS
-        self.contacts = FEW
-        self.ends = np.zeros((len(starts.states), EndColumn.WIDTH), np.int64)
-        self.numbers = np.array([executable.mode_index(states) for states in starts.states], np.int64)
-
-    def advance(self) -> Iterator[RecordedRuns | NeedsItself]:
-        """Advance until the runtime requests a mode or memory; yield ended runs, and provide it."""
-        loop, batch = self._packed()
-        first, status = self.next, int(Status.PAUSED)
-        while status == Status.PAUSED or (status == Status.DONE and self.next < len(self.starts.states)):
-            alone = len(self.executable.online_modes()) > 0  # choices of charts are those of one run
-            if alone:
-                self.executable.reset_charts()
-            end = self.next + 1 if alone else len(self.starts.states)
-            status = int(advance_batch(batch, end))
-            self.next = int(batch.next)
-            if status == Status.BUFFER_FULL and self.next > first:
-                yield self._recorded(loop, range(first, self.next), batch.passages > 0)
-                batch.rows = batch.transitions = batch.passages = batch.under_way = 0
-                first, status = self.next, int(Status.PAUSED)
-        if self.next > first:
-            yield self._recorded(loop, range(first, self.next), batch.passages > 0)
-        self.workspace.give_back(loop)
-        if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
-            self.contacts = st.more_contacts(loop.tables, self.contacts)
-        elif status == Status.BUFFER_FULL:
-            self.rows *= 2
-        elif status != Status.DONE and not (status == Status.NEED_MODE and self._provides_mode(loop)):
-            yield NeedsItself(self.next)
-            self.next += 1
-
-    def _provides_mode(self, loop: LoopState) -> bool:
-        """Provide a mode reached by a run, for all runs; return whether there is one."""
-        before = int(loop.tables.sizes[Sizes.N_MODES])
-        try:
-            time = float(loop.state.clock[Clock.TIME])
-            self.executable.provide_mode(loop.work.wanted.copy(), time, loop.state.x.copy(), loop.state.c.copy())
-        except RunError:  # the model lists its modes
-            return False
-        return int(self.executable.tables.sizes[Sizes.N_MODES]) > before
-
-    def _packed(self) -> tuple[LoopState, RunBatch]:
-        """Return memory for runs with the present modes, and the batch from the next run on."""
-        tables, given, number = self.executable.tables, self.options, self.next
-        method, packed = tableau(given.method)
-        x, c = self.starts.x[number], self.starts.c[number]
-        mode = int(self.numbers[number])
-        loop = begin(tables, 0.0, x, c, mode, self.inputs, int(method.counts[MethodCounts.STAGES]), self.workspace)
-        if loop.contacts < self.contacts:
-            loop.work, loop.work_packed = st.new_work(tables, loop.stages, self.contacts)
-            loop.contacts = self.contacts
-        if len(loop.buffers.modes) < self.rows:
-            share = self.rows // ROWS
-            loop.buffers = st.new_buffers(tables, self.rows, _TRANSITIONS * share, _PASSAGES * share)
-            loop.buffers_packed = st.BUFFERS.pack(loop.buffers)
-        options = set_options(loop, given, _CHUNK, MOST_AT_ONCE)
-        run = loop.run(self.inputs.packed, packed, options[1])
-        state, work = loop.state_packed.table, loop.work_packed.table
-        self.kept = run, self.starts, state.copy(), work.copy(), self.inputs, options  # as long as they are in use
-        batch = RunBatch(
-            ctypes.pointer(run), vector(state), vector(self.kept[2]), vector(work), vector(self.kept[3]),
-            matrix(self.starts.x), matrix(self.starts.c), vector(self.numbers), matrix(self.ends), number, 0, 0, 0, 0,
-        )  # fmt: skip
-        return loop, batch
-
-    def _recorded(self, loop: LoopState, numbers: range, passed: bool) -> RecordedRuns:
-        ends = self.ends[numbers.start : numbers.stop]
-        zero = np.zeros(1, np.int64)
-        rows = np.concatenate([zero, np.cumsum(ends[:, EndColumn.ROWS])])
-        transitions = np.concatenate([zero, np.cumsum(ends[:, EndColumn.TRANSITIONS])])
-        buffers = loop.buffers
-        return RecordedRuns.of_table(
-            buffers.rows[: rows[-1]], buffers.modes[: rows[-1]], len(loop.state.x), begin=rows, numbers=numbers,
-            first_transition=transitions, records=buffers.transitions[: transitions[-1]],
-            statuses=ends[:, EndColumn.STATUS].copy(), passed=passed,
-        )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final, Protocol, Self
@@ -14,11 +13,10 @@ from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import RunError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import structures as st
-from fsm_dyn.run.executable import FirstRow, KnownCharts, SavedState, check
+from fsm_dyn.run.executable import SavedState
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.outcomes import OUTCOMES, Outcome
 from fsm_dyn.run.structures import Packed
-from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
     FEW,
     GUARD_WIDTH,
@@ -30,9 +28,7 @@ from fsm_dyn.runtime.abi import (
     Notes,
     OptionNumbers,
     Phase,
-    Reason,
     RecordColumn,
-    Restored,
     Sizes,
     Status,
     Undecided,
@@ -585,108 +581,3 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
     )
     loop.workspace.give_back(loop)
     return raw
-
-
-# -- Saving the state of a run before its end time affects it, and restoring it ------------------------------
-#
-# A run ends with a step shortened to end there. A continued run takes the same steps as an uninterrupted one, because
-# the saved state is the one before the end first had an influence
-# (``runtime/end_of_run.c``); rows and transitions recorded after that are made again.
-
-NEARLY_SPENT: Final = 64  # steps left of those allowed, from which on the state is saved before every turn
-CONTINUABLE: Final = (Status.DONE, Status.INTERRUPTED, Status.TOO_MANY_STEPS)
-
-
-class Savable(Protocol):
-    """State of a run beside the runtime's: a :class:`~fsm_dyn.run.executable.Executable`."""
-
-    def charts_known(self) -> KnownCharts:
-        """Charts requested by the run."""
-
-    def online_modes(self) -> NDArray[np.int64]:
-        """Addresses of the modes embedded online by their numbers, 0 for others."""
-
-
-class Saver:
-    """Saves the state of a run for its continuation.
-
-    Parameters
-    ----------
-    source : Savable
-    digest : int
-        Digest (64 bits) of the model.
-    """
-
-    def __init__(self, source: Savable, digest: int) -> None:
-        self.source = source
-        self.digest = digest
-        self.before_end = False  # whether the saved state is the one before the end had an influence
-        self._saved: SavedState | None = None
-
-    def save(
-        self, loop: LoopState, run: RunStructure, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
-    ) -> None:
-        """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
-        counters = loop.state.counters.tolist()
-        fits = len(loop.state.armed) == loop.tables.sizes[Sizes.MAX_GUARDS]
-        starting = counters[Counters.PHASE] == Phase.RESOLVING and counters[Counters.REASON] == Reason.START
-        if self.before_end or not fits or starting or counters[Counters.ROWS] == 0:
-            return
-        self.before_end = before_end
-        self._saved = SavedState(
-            library.save(run, self.source.online_modes(), self.digest),
-            counters[Counters.ROWS], counters[Counters.TRANSITIONS], counters[Counters.PASSED],
-            self.source.charts_known(), loop.charted, solver,
-        )  # fmt: skip
-
-    def keep(self, saved: SavedState) -> None:
-        """Take a state saved otherwise."""
-        self._saved = saved
-
-    def saved_of(self, outcome: int) -> SavedState | None:
-        """Return the state to resume the run from, or None."""
-        return self._saved if outcome in CONTINUABLE else None
-
-
-def restore(
-    loop: LoopState,
-    handle: Callable[[], RunStructure],
-    saved: SavedState,
-    first: FirstRow,
-    saver: Saver,
-    modes: ModeProvider | None,
-    renewed: bool = False,
-) -> None:
-    """Give a new loop a saved state, and the row recorded last.
-
-    Parameters
-    ----------
-    loop : LoopState
-    handle : callable
-        Returns the present addresses of the memory of the run.
-    saved, first, saver
-        The saved words, and their model and settings.
-    modes : ModeProvider, optional
-        Asked for modes of the saved state missing in the tables.
-    renewed : bool
-        Whether steps restart: no length is chosen, and the grid of fixed steps starts here.
-
-    Raises
-    ------
-    InputError
-        The state is damaged, or does not belong to this model and these settings.
-    """
-    while True:
-        result = library.restore(handle(), saver.source.online_modes(), saver.digest, saved.words)
-        if result != Restored.LACKS_MODE or provide_requested(loop, Status.NEED_MODE, modes) is not None:
-            break
-    check(result)
-    if renewed:
-        clock = loop.state.clock
-        clock[[Clock.STEP, Clock.ERROR, Clock.PUT_OFF]] = 0.0
-        clock[Clock.BEGIN] = clock[Clock.TIME]
-        loop.state.counters[Counters.GRID] = 0
-    loop.charted = saved.charted
-    loop.buffers.rows[0] = first.values
-    loop.buffers.modes[0] = first.mode
-    loop.state.counters[Counters.ROWS] = 1

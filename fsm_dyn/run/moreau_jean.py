@@ -14,9 +14,10 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import outcomes
 from fsm_dyn.run import structures as st
+from fsm_dyn.run.continuation import Saver
 from fsm_dyn.run.executable import FirstRow, SavedState, check
 from fsm_dyn.run.input_signals import InputSignals
-from fsm_dyn.run.loop_state import ModeProvider, RunArrays, Saver
+from fsm_dyn.run.loop_state import ModeProvider, RunArrays
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (

@@ -18,17 +18,16 @@ from fsm_dyn.derive.enumeration import Pattern
 from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.check_references import requirement_units
-from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.interfaces import listed_outputs
-from fsm_dyn.language.model import Body, Mechanism
+from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.requirement import Requirement, RunPhase
 from fsm_dyn.language.scales import force_units
-from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
 from fsm_dyn.language.values import coordinate_bounds, named_values, units
 from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.run.loop_state import Rows, RunArrays, TransitionArrays
 from fsm_dyn.run.outcomes import AT_CHANGE_POINTS, OUTCOMES, UNDECIDED, Outcome, read_candidates
-from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, Scene, SceneShape
+from fsm_dyn.run.scene import Scene, scene_of
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.transitions import (
     ChangePoint,
@@ -241,8 +240,6 @@ def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, cha
 
 # -- Models and records of runs, built from a compiled mechanism ---------------------------------------------
 
-_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
-
 
 @dataclass(frozen=True)
 class IndeterminateRows(Sequence[tuple[int, ...]]):
@@ -345,23 +342,6 @@ def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
         if contact.entry:
             entries[contact.entry] = (*entries.get(contact.entry, ()), contact.name)
     return entries
-
-
-def scene_of(
-    automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue], *, solids: bool = True
-) -> Scene:
-    """Return the scene of a mechanism; arguments as of :func:`run_model`.
-
-    ``solids``: with the outlines of spheres and disks.
-    """
-    outlines = Outlines(automaton, parameters, values)
-    return Scene(
-        shapes=shapes_of(automaton.mechanism, values, outlines.planar() + (outlines.solids() if solids else ())),
-        points=automaton.point_names,
-        frames=automaton.frame_names,
-        geometry=automaton.geometry,
-        bodies=tuple(automaton.mechanism.bodies),
-    )
 
 
 def record_of(
@@ -479,47 +459,3 @@ def _impulses(automaton: Automaton, all_rows: FloatArray) -> dict[str, FloatArra
     own = automaton.rows_by_name
     pushed = {automaton.rows[row].name for row in np.flatnonzero(all_rows)}
     return {owner: all_rows[own[owner]] for owner in sorted(pushed, key=lambda name: own[name][0])}
-
-
-def shapes_of(
-    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[SceneShape] = ()
-) -> tuple[SceneShape, ...]:
-    """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
-
-    A body with a view is drawn by it alone.
-
-    Parameters
-    ----------
-    values : mapping
-        The parameters, which the outlines may name.
-    outlines : sequence of SceneShape
-        The shapes of contacts.
-    """
-    viewed = {
-        (mechanism.bodies[name].frame, mechanism.bodies[name].center)
-        for name in mechanism.view
-        if name in mechanism.bodies
-    }
-    shapes = [outline for outline in outlines if (outline.frame, outline.origin) not in viewed]
-    drawn = {(outline.frame, outline.origin) for outline in shapes}
-    for name, body in mechanism.bodies.items():
-        forms = mechanism.view.get(name, ())
-        dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
-        shapes.extend([_shape(name, body.frame or NEWTONIAN, body.center, form, values) for form in forms] or dot)
-    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
-    return tuple(shapes)
-
-
-def _dot(body: Body) -> SceneShape:
-    return SceneShape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)), role="dot", owner=body.name)
-
-
-def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> SceneShape:
-    points = np.array(
-        [[evaluate_expression(text, values) for text in point[:2]] for point in form.places] or [[0.0, 0.0]]
-    )
-    if isinstance(form, CircleOutline):
-        points = points + evaluate_expression(form.radius, values) * np.stack(
-            [np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1
-        )
-    return SceneShape(body, form.frame or frame, center, points, form.closed, form.label, role="view", owner=body)

@@ -1,24 +1,37 @@
-"""Runs: recorded rows with their model, of one run or of several; trajectories, verdicts and studies read them."""
+"""Runs, one or several: made by one call of the runtime; recorded rows with their model, for all readers."""
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
-from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.requirement import ContactEvent
+from fsm_dyn.run import structures as st
 from fsm_dyn.run.encounters import event_times
+from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import locate
+from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.loop import MOST_AT_ONCE, end_of, set_options, tableau
+from fsm_dyn.run.loop_state import LoopState, Rows, Workspace, begin
 from fsm_dyn.run.outcomes import COMPLETE
 from fsm_dyn.run.pins import PinImpulses, of_connection
 from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.samples import RecordedSamples, Samples
+from fsm_dyn.runtime.abi import FEW, ArenaTop, Clock, EndColumn, MethodCounts, Sizes, Status
+from fsm_dyn.runtime.library import RunBatch, advance_batch, matrix, vector
+
+# -- Recorded runs -------------------------------------------------------------------------------------------
 
 
 class Runs(RecordedSamples, ABC):
@@ -102,3 +115,170 @@ class Run(Runs):
                 allowed=f"{t[0]:g} s to {t[-1]:g} s, one axis",
             )
         return self.between(wanted, locate(t, wanted)[0])
+
+
+# -- Several runs in one call of the runtime -----------------------------------------------------------------
+#
+# Each has its own start, all have the same inputs and options.  They have the bits of
+# :func:`fsm_dyn.run.loop.run_automaton`, and are recorded in one table, one run behind another.
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+ROWS: Final = 65536  # of the runs returned together
+_TRANSITIONS: Final = 4096
+_PASSAGES: Final = 512
+_CHUNK: Final = 100_000  # steps after which a run returns, for interruptions
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Starts of runs: states (n, n_q + n_u), contexts (n, n_c), and contact states of their modes."""
+
+    x: Floats
+    c: Floats
+    states: list[tuple[int, ...]]
+
+
+@dataclass(kw_only=True)
+class RecordedRuns(Rows):
+    """Rows of some runs of a batch; modes have the numbers of the executable.
+
+    Attributes
+    ----------
+    numbers : range
+        Of these runs among those of the batch.
+    first_transition : int64 array, shape (n + 1,)
+        First transition of each run, and the number of transitions.
+    records : float64 array
+        As of :class:`~fsm_dyn.runtime.layouts.Buffers`.
+    statuses : int64 array, shape (n,)
+        Codes of the outcomes.
+    passed : bool
+        Whether any of them passed a change point.
+    """
+
+    numbers: range
+    first_transition: Integers
+    records: Floats
+    statuses: Integers
+    passed: bool
+
+
+@dataclass(frozen=True)
+class NeedsItself:
+    """A run with further charts or switches over time of its own, to be made alone."""
+
+    number: int
+
+
+def run_batch(
+    executable: Executable, starts: Starts, inputs: InputSignals, options: RunOptions, workspace: Workspace
+) -> Iterator[RecordedRuns | NeedsItself]:
+    """Yield the runs in their order, as many together as there is room for.
+
+    Parameters
+    ----------
+    executable : Executable
+        With the tolerances of all runs; modes reached by runs are added to it.
+    starts : Starts
+    inputs : InputSignals
+        Of all runs.
+    options : RunOptions
+        Resolved, with ``until``.
+    workspace : Workspace
+        Memory of earlier runs of this thread.
+    """
+    if inputs.until < end_of(options):  # they have further switches, in separate windows
+        yield from map(NeedsItself, range(len(starts.states)))
+        return
+    batch = _Batch(executable, starts, inputs, options, workspace)
+    while batch.next < len(starts.states):
+        yield from batch.advance()
+
+
+class _Batch:
+    """The runs of a batch, those made and those to be made."""
+
+    def __init__(
+        self, executable: Executable, starts: Starts, inputs: InputSignals, options: RunOptions, workspace: Workspace
+    ) -> None:
+        self.executable, self.starts, self.inputs, self.options = executable, starts, inputs, options
+        self.workspace = workspace
+        self.next = 0
+        self.rows = ROWS
+        self.contacts = FEW
+        self.ends = np.zeros((len(starts.states), EndColumn.WIDTH), np.int64)
+        self.numbers = np.array([executable.mode_index(states) for states in starts.states], np.int64)
+
+    def advance(self) -> Iterator[RecordedRuns | NeedsItself]:
+        """Advance until the runtime requests a mode or memory; yield ended runs, and provide it."""
+        loop, batch = self._packed()
+        first, status = self.next, int(Status.PAUSED)
+        while status == Status.PAUSED or (status == Status.DONE and self.next < len(self.starts.states)):
+            alone = len(self.executable.online_modes()) > 0  # choices of charts are those of one run
+            if alone:
+                self.executable.reset_charts()
+            end = self.next + 1 if alone else len(self.starts.states)
+            status = int(advance_batch(batch, end))
+            self.next = int(batch.next)
+            if status == Status.BUFFER_FULL and self.next > first:
+                yield self._recorded(loop, range(first, self.next), batch.passages > 0)
+                batch.rows = batch.transitions = batch.passages = batch.under_way = 0
+                first, status = self.next, int(Status.PAUSED)
+        if self.next > first:
+            yield self._recorded(loop, range(first, self.next), batch.passages > 0)
+        self.workspace.give_back(loop)
+        if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
+            self.contacts = st.more_contacts(loop.tables, self.contacts)
+        elif status == Status.BUFFER_FULL:
+            self.rows *= 2
+        elif status != Status.DONE and not (status == Status.NEED_MODE and self._provides_mode(loop)):
+            yield NeedsItself(self.next)
+            self.next += 1
+
+    def _provides_mode(self, loop: LoopState) -> bool:
+        """Provide a mode reached by a run, for all runs; return whether there is one."""
+        before = int(loop.tables.sizes[Sizes.N_MODES])
+        try:
+            time = float(loop.state.clock[Clock.TIME])
+            self.executable.provide_mode(loop.work.wanted.copy(), time, loop.state.x.copy(), loop.state.c.copy())
+        except RunError:  # the model lists its modes
+            return False
+        return int(self.executable.tables.sizes[Sizes.N_MODES]) > before
+
+    def _packed(self) -> tuple[LoopState, RunBatch]:
+        """Return memory for runs with the present modes, and the batch from the next run on."""
+        tables, given, number = self.executable.tables, self.options, self.next
+        method, packed = tableau(given.method)
+        x, c = self.starts.x[number], self.starts.c[number]
+        mode = int(self.numbers[number])
+        loop = begin(tables, 0.0, x, c, mode, self.inputs, int(method.counts[MethodCounts.STAGES]), self.workspace)
+        if loop.contacts < self.contacts:
+            loop.work, loop.work_packed = st.new_work(tables, loop.stages, self.contacts)
+            loop.contacts = self.contacts
+        if len(loop.buffers.modes) < self.rows:
+            share = self.rows // ROWS
+            loop.buffers = st.new_buffers(tables, self.rows, _TRANSITIONS * share, _PASSAGES * share)
+            loop.buffers_packed = st.BUFFERS.pack(loop.buffers)
+        options = set_options(loop, given, _CHUNK, MOST_AT_ONCE)
+        run = loop.run(self.inputs.packed, packed, options[1])
+        state, work = loop.state_packed.table, loop.work_packed.table
+        self.kept = run, self.starts, state.copy(), work.copy(), self.inputs, options  # as long as they are in use
+        batch = RunBatch(
+            ctypes.pointer(run), vector(state), vector(self.kept[2]), vector(work), vector(self.kept[3]),
+            matrix(self.starts.x), matrix(self.starts.c), vector(self.numbers), matrix(self.ends), number, 0, 0, 0, 0,
+        )  # fmt: skip
+        return loop, batch
+
+    def _recorded(self, loop: LoopState, numbers: range, passed: bool) -> RecordedRuns:
+        ends = self.ends[numbers.start : numbers.stop]
+        zero = np.zeros(1, np.int64)
+        rows = np.concatenate([zero, np.cumsum(ends[:, EndColumn.ROWS])])
+        transitions = np.concatenate([zero, np.cumsum(ends[:, EndColumn.TRANSITIONS])])
+        buffers = loop.buffers
+        return RecordedRuns.of_table(
+            buffers.rows[: rows[-1]], buffers.modes[: rows[-1]], len(loop.state.x), begin=rows, numbers=numbers,
+            first_transition=transitions, records=buffers.transitions[: transitions[-1]],
+            statuses=ends[:, EndColumn.STATUS].copy(), passed=passed,
+        )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
@@ -13,13 +14,12 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray, InputFunction
 from fsm_dyn.core.errors import InputError, Location, optional_library
 from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
-from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.requirement import WEAR
+from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.energy import PinWear
 from fsm_dyn.run.extremes import locate
 from fsm_dyn.run.outcomes import OUTCOMES, Outcome
 from fsm_dyn.run.record import RunModel, RunRecord
-from fsm_dyn.run.run_setup import StoredContinuation
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.transitions import ChangePoint, Transition, transition_fields
 
@@ -71,7 +71,12 @@ def _restored(hint: Any, value: Any) -> Any:
     return value
 
 
-class _StoredRun(msgspec.Struct):
+class StoredRun(msgspec.Struct, dict=True):
+    """The content of a file of a run; ``modes``: contact states by mode index.
+
+    ``continuation``: the state to continue from, or the reason for its absence.
+    """
+
     format: Literal["fsm_dyn run 1"]
     text: str
     outcome: int
@@ -91,32 +96,29 @@ class _StoredRun(msgspec.Struct):
     time_stepping: bool
     continuation: StoredContinuation | str
 
+    @cached_property
+    def recorded(self) -> RunRecord:
+        """The record, not yet checked; raises ValueError or OverflowError if its rows are no table."""
+        numbers: dict[str, Any] = {name: _array(getattr(self, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
+        transitions = tuple(map(_transition, self.transitions))
+        return RunRecord(
+            **numbers, mode=np.array(self.mode, dtype=np.int64), read_transitions=lambda: transitions,
+            inputs=_between_rows(numbers["t"], numbers["held"], self.n_inputs), outcome=OUTCOMES[self.outcome],
+            tried=self.tried, change_points=self.change_points, warnings=self.warnings,
+            time_stepping=self.time_stepping,
+        )  # fmt: skip
 
-@dataclass(frozen=True)
-class SavedRun:
-    """A run as it was read: the model's text, its parameters (n_p,), contact states by mode index, and the rows.
-
-    ``continuation``: the state to continue from, or the reason for its absence.
-    """
-
-    text: str
-    parameters: FloatArray
-    modes: tuple[tuple[int, ...], ...]
-    record: RunRecord
-    n_inputs: int
-    continuation: StoredContinuation | str
-
-    def check(self, model: RunModel) -> None:
-        """Check the rows against the model.
+    def record(self, model: RunModel) -> RunRecord:
+        """Return the rows, checked against the model.
 
         Raises
         ------
         InputError
-            They do not.
+            They do not fit it.
         """
-        layout, record = model.layout, self.record
+        layout, record = model.layout, self.recorded
         n, n_held = len(record.t), layout.n_c - len(layout.p)
-        good = self.parameters.shape == (len(layout.p),) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
+        good = len(self.parameters) == len(layout.p) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
         good &= self.n_inputs == len(layout.w)
         good &= record.x.shape == record.x_dot.shape == record.x_mid.shape == (n, layout.n_x)
         good &= record.held.shape == (n, n_held) and record.mode.shape == (n,)
@@ -127,6 +129,7 @@ class SavedRun:
             good &= {*item.impulse} <= owners and {item.source, item.target} <= modes
         if not good:
             raise InputError("the saved run does not fit its model", remedy="run the model again")
+        return record
 
 
 def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuation | str) -> bytes:
@@ -159,7 +162,7 @@ def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuati
     return encode(data | arrays)
 
 
-def read_run(path: str) -> SavedRun:
+def read_run(path: str) -> StoredRun:
     """Read a run.
 
     Raises
@@ -170,25 +173,16 @@ def read_run(path: str) -> SavedRun:
     return parse_run(read_file(path, LARGEST_FILE, "a run"), Location(path))
 
 
-def parse_run(text: bytes, where: Location) -> SavedRun:
+def parse_run(text: bytes, where: Location) -> StoredRun:
     """Return the run of a file's content; see :func:`read_run`."""
-    data = decode(text, _StoredRun, "a saved run", where=where, remedy=_REMEDY)
-    outcome = OUTCOMES.get(data.outcome)
+    stored: StoredRun = decode(text, StoredRun, "a saved run", where=where, remedy=_REMEDY)
     try:
-        numbers: dict[str, Any] = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
-        mode = np.array(data.mode, dtype=np.int64)
+        good = stored.outcome in OUTCOMES and stored.n_inputs >= 0 and stored.recorded is not None
     except (ValueError, OverflowError):  # rows of different lengths
-        outcome = None
-    if outcome is None or data.n_inputs < 0:
+        good = False
+    if not good:
         raise InputError("the saved run is inconsistent or corrupt", where, remedy=_REMEDY)
-    transitions = tuple(map(_transition, data.transitions))
-    inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
-    record = RunRecord(
-        **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
-        change_points=data.change_points, targets=None, warnings=data.warnings,
-        time_stepping=data.time_stepping,
-    )  # fmt: skip
-    return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
+    return stored
 
 
 def is_run(path: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,12 +16,15 @@ from fsm_dyn.language import expressions
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Text, fold
 from fsm_dyn.language.expressions import FloatAlgebra
+from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shape_geometry import formula_at, periodic_spline, solid_corners
 from fsm_dyn.language.shapes import (
     ArcShape,
+    CircleOutline,
     CircleShape,
     CurveShape,
     DiskShape,
+    DrawnOutline,
     Feature,
     LineShape,
     PlaneShape,
@@ -382,3 +385,69 @@ class _Vectors(FloatAlgebra):
         if any(isinstance(argument, np.ndarray) for argument in arguments):
             return _PRODUCTS[function](*arguments)
         return super().call(function, arguments)
+
+
+# -- Scene of a compiled mechanism ---------------------------------------------------------------------------
+
+_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
+
+
+def scene_of(
+    automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue], *, solids: bool = True
+) -> Scene:
+    """Return the scene of a mechanism; arguments as of :func:`fsm_dyn.run.record.run_model`.
+
+    ``solids``: with the outlines of spheres and disks.
+    """
+    outlines = Outlines(automaton, parameters, values)
+    return Scene(
+        shapes=shapes_of(automaton.mechanism, values, outlines.planar() + (outlines.solids() if solids else ())),
+        points=automaton.point_names,
+        frames=automaton.frame_names,
+        geometry=automaton.geometry,
+        bodies=tuple(automaton.mechanism.bodies),
+    )
+
+
+def shapes_of(
+    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[SceneShape] = ()
+) -> tuple[SceneShape, ...]:
+    """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
+
+    A body with a view is drawn by it alone.
+
+    Parameters
+    ----------
+    values : mapping
+        The parameters, which the outlines may name.
+    outlines : sequence of SceneShape
+        The shapes of contacts.
+    """
+    viewed = {
+        (mechanism.bodies[name].frame, mechanism.bodies[name].center)
+        for name in mechanism.view
+        if name in mechanism.bodies
+    }
+    shapes = [outline for outline in outlines if (outline.frame, outline.origin) not in viewed]
+    drawn = {(outline.frame, outline.origin) for outline in shapes}
+    for name, body in mechanism.bodies.items():
+        forms = mechanism.view.get(name, ())
+        dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
+        shapes.extend([_shape(name, body.frame or NEWTONIAN, body.center, form, values) for form in forms] or dot)
+    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
+    return tuple(shapes)
+
+
+def _dot(body: Body) -> SceneShape:
+    return SceneShape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)), role="dot", owner=body.name)
+
+
+def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> SceneShape:
+    points = np.array(
+        [[evaluate_expression(text, values) for text in point[:2]] for point in form.places] or [[0.0, 0.0]]
+    )
+    if isinstance(form, CircleOutline):
+        points = points + evaluate_expression(form.radius, values) * np.stack(
+            [np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1
+        )
+    return SceneShape(body, form.frame or frame, center, points, form.closed, form.label, role="view", owner=body)

@@ -1,4 +1,4 @@
-"""Shared objects of the runs of a graph in one thread: kernels, modes, starts; continued runs."""
+"""Simulators: the shared objects of the runs of a graph in one thread; runs made, continued, read."""
 
 from __future__ import annotations
 
@@ -7,174 +7,52 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import bound_arrays, model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
-from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, warn_of_energy, warn_of_start, warn_of_steps
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.loader import load as load_mechanism
 from fsm_dyn.language.memory import check_steps
 from fsm_dyn.language.values import named_values
-from fsm_dyn.run.encounters import starts_behind
-from fsm_dyn.run.executable import Executable, FirstRow, SavedState
-from fsm_dyn.run.input_signals import InputSignals, scenario_schedules
-from fsm_dyn.run.loop import run_automaton
-from fsm_dyn.run.loop_state import RunArrays, Saver, Workspace, order_of, renumbered
-from fsm_dyn.run.moreau_jean import run_moreau_jean
-from fsm_dyn.run.online import OnlineExecutable
-from fsm_dyn.run.record import RunModel, RunRecord, joined, record_of, run_model, with_parameters
-from fsm_dyn.run.run_files import SavedRun, parse_run, read_run
-from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, check_change, continued, takes_options
-from fsm_dyn.run.run_setup import (
+from fsm_dyn.run.continuation import (
+    Before,
     Continuation,
-    RunArguments,
-    RunSetups,
+    Saver,
     StoredContinuation,
     check_continuation,
     continuation_of,
-    inputs_key,
+    numbered,
 )
+from fsm_dyn.run.encounters import starts_behind
+from fsm_dyn.run.executable import Executable
+from fsm_dyn.run.input_signals import InputSignals, scenario_schedules
+from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.loop_state import RunArrays, Workspace
+from fsm_dyn.run.moreau_jean import run_moreau_jean
+from fsm_dyn.run.online import OnlineExecutable
+from fsm_dyn.run.record import RunModel, RunRecord, record_of, run_model, with_parameters
+from fsm_dyn.run.run_files import StoredRun, parse_run, read_run
+from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, check_change, continued, takes_options
+from fsm_dyn.run.run_setup import RunArguments, RunSetups, inputs_key
 from fsm_dyn.run.tolerances import Tolerances, numerics_of
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import guard_name
-from fsm_dyn.runtime.abi import Event, RecordColumn
+from fsm_dyn.runtime.abi import Event
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.feasibility import GeometricFeasibility
-
-
-# -- Continued runs: modes of the saved run, and the join of both parts of the record ------------------------
-
-_CHANGES = slice(RecordColumn.SOURCE, RecordColumn.TARGET + 1)
-
-
-@dataclass
-class Before:
-    """A continued run; ``whole``: whether the result is the whole of it."""
-
-    run: Trajectory
-    continuation: Continuation
-    whole: bool
-    numbers: list[int] = field(default_factory=list)  # of its modes in the machine, by mode index
-    saved_by: str = ""  # the method of the run, where the continuation has another method or step
-
-    @property
-    def row(self) -> int:
-        """The last kept row."""
-        return self.continuation.state.rows - 1
-
-    def ready(self, executable: Executable) -> tuple[SavedState, FirstRow]:
-        """Make modes and charts of the kept rows in a machine; return the state and the last row."""
-        record, continuation, row = self.run.record, self.continuation, self.row
-        executable.restore_charts(continuation.state.charts)
-        used = {*np.unique(record.mode[: row + 1]).tolist(), *np.unique(continuation.changes).tolist()}
-        self.numbers = [
-            executable.chart_of(states, chart) if index in used else -1
-            for index, (states, chart) in enumerate(continuation.modes)
-        ]
-        parts = (record.t[row : row + 1], record.x[row], record.x_dot[row], record.x_mid[row], record.held[row])
-        return continuation.state, FirstRow(
-            np.concatenate(parts), self.numbers[record.mode[row]], bool(record.starts[row])
-        )
-
-
-@dataclass  # not frozen, as RunArguments
-class Numbered:
-    """A run with modes numbered independently of other runs.
-
-    ``order``: by new number the number in the machine; ``continuation``: returns the state to continue from, if any;
-    ``state``, ``kept``: where it was continued, and the run before, for a result with the whole of it.
-    """
-
-    raw: RunArrays
-    order: tuple[int, ...]
-    continuation: Callable[[], Continuation] | None
-    state: SavedState | None = None
-    kept: RunRecord | None = None
-
-    def joined(self, record: RunRecord) -> RunRecord:
-        """Return the record of this run after the one before."""
-        if self.state is None or self.kept is None:
-            return record
-        return joined(self.kept, record, self.state.rows, self.state.transitions, self.state.passages)
-
-
-def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]], before: Before | None) -> Numbered:
-    """Number the modes of a run, with those of the run before for a result with the whole of it.
-
-    Parameters
-    ----------
-    run : RunArguments
-    raw : RunArrays
-        With the numbers of the machine.
-    states : sequence
-        Contact states by these numbers.
-    before : Before, optional
-
-    Returns
-    -------
-    Numbered
-    """
-    fixed = 0 if run.options.evaluation in ("online", "multipliers") else len(run.graph.automaton.modes)
-    if before is None or not before.whole:
-        pairs = raw.records[:, _CHANGES]
-        raw, order = renumbered(raw, fixed)
-        continuation = None if raw.saved is None else partial(_continuation, run, raw.saved, states, order, pairs)
-        return Numbered(raw, order, continuation)
-    old, state = before.run.record, before.continuation.state
-    number = np.array(before.numbers, np.int64)
-    earlier = number[old.mode[: state.rows]]
-    changes = np.concatenate([number[before.continuation.changes], raw.records[:, _CHANGES].astype(np.int64)])
-    order = tuple(range(len(states)))
-    if len(states) > fixed:
-        order = order_of(np.concatenate([earlier, raw.mode[1:]]), changes, raw.mode_end, fixed)
-    raw, order = renumbered(raw, fixed, order)
-    mode = np.concatenate([_indices(order)[earlier], old.mode[state.rows :]])
-    kept = replace(old, mode=mode, read_transitions=lambda: old.transitions)
-    if raw.saved is None:
-        return Numbered(raw, order, None, state, kept)
-    saved = replace(
-        raw.saved, rows=state.rows + raw.saved.rows - 1, transitions=state.transitions + raw.saved.transitions,
-        passages=state.passages + raw.saved.passages,
-    )  # fmt: skip
-    return Numbered(raw, order, partial(_continuation, run, saved, states, order, changes), state, kept)
-
-
-def _indices(order: Sequence[int]) -> IntArray:
-    """Return the new number of every mode by its number in the machine, -1 for missing ones."""
-    index = np.full(max(order) + 1, -1)
-    index[list(order)] = np.arange(len(order))
-    return index
-
-
-def _continuation(
-    run: RunArguments,
-    saved: SavedState,
-    states: Sequence[tuple[int, ...]],
-    order: Sequence[int],
-    changes: npt.NDArray[Any],
-) -> Continuation:
-    names = tuple((states[number], states[:number].count(states[number])) for number in order)
-    indices = _indices(order)[changes[: saved.transitions].astype(np.int64)]
-    return Continuation(run.options.stored(), run_version(), run.digest, saved, names, indices)
-
-
-# -- Shared objects of the runs of a graph -------------------------------------------------------------------
-#
-# Shared by runs of a graph: kernels in memory, modes derived on the way, starts, inputs and workspace.
 
 
 class _Alone:
@@ -367,7 +245,7 @@ class Simulator(RunSetups):
         saver = None if run.final else Saver(executable, run.model)
         if isinstance(start, Before):
             resumed = start.ready(executable)
-            x, held = start.run.record.x[start.row], start.run.record.held[start.row]
+            x, held = start.record.x[start.row], start.record.held[start.row]
             context, number = np.concatenate([run.vector, held]), resumed[1].mode
         else:
             resumed, x, context, number = None, start.x, start.context, executable.mode_index(start.states)
@@ -449,7 +327,7 @@ class Resume:
 
     def __call__(self, before: Trajectory, whole: bool, **options: Any) -> Trajectory:
         """Run on from a trajectory, with these options in the place of its own."""
-        begin = Before(before, self.continuation, whole)
+        begin = Before(before.record, self.continuation, whole)
         return simulator_of(self.run.graph).resume(self.run, begin, continued(self.run.options, options))
 
     def stored(self) -> StoredContinuation:
@@ -559,12 +437,12 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
     return _opened(read_run(os.fspath(path)), os.fspath(path))
 
 
-def _opened(saved: SavedRun, path: str) -> Trajectory:
+def _opened(saved: StoredRun, path: str) -> Trajectory:
     """Return the run of a file's content; ``path`` for messages."""
     from fsm_dyn.automaton.compilation import compile as compile_mechanism  # for saved runs alone
 
     mechanism = load_mechanism(f"<{path}>", text=saved.text)
-    values = named_values(mechanism, saved.parameters.tolist())
+    values = named_values(mechanism, saved.parameters)
     graph = compile_mechanism(mechanism)
     automaton = graph.automaton
     names: list[str] = []
@@ -591,20 +469,19 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
     stored = saved.continuation
     given = {} if isinstance(stored, str) else stored.settings.tolerances
     numerics = numerics_of(automaton, values, Tolerances(**given))
-    model = run_model(automaton, names, charts, saved.parameters, values, numerics)
-    saved.check(model)
-    record = _labelled(saved.record, dict(zip(names, model.labels, strict=True)))
+    model = run_model(automaton, names, charts, np.array(saved.parameters), values, numerics)
+    record = _labelled(saved.record(model), dict(zip(names, model.labels, strict=True)))
     if isinstance(stored, str):
         return Trajectory(model, record, final=stored)
     lengths = (automaton.terms.layout.n_x, automaton.terms.layout.n_c)
-    counts = (len(saved.record.t), len(saved.record.transitions))
+    counts = (len(record.t), len(record.transitions))
     continuation = continuation_of(stored, codes, saved.modes, lengths, *counts)
     try:
         options = RunOptions.of_stored(stored.settings)
     except InputError as error:  # by a method not registered here
         return Trajectory(model, record, final=str(error).splitlines()[0])
     named = {} if options.scenario is None else scenario_schedules(automaton, options.scenario)
-    run = RunArguments(graph, options, values, saved.parameters, {**named, **(options.inputs or {})})
+    run = RunArguments(graph, options, values, model.parameters, {**named, **(options.inputs or {})})
     return Trajectory(model, record, Resume(run, lambda: continuation))
 
 

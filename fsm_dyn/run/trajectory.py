@@ -18,6 +18,7 @@ from fsm_dyn.draw.run_diagrams import timeline_svg, visit_graph_svg
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.language.requirement import WEAR
 from fsm_dyn.run import run_files as data_sets
+from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
 from fsm_dyn.run.energy import (
     ContactPeriod,
@@ -37,7 +38,6 @@ from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.run_files import run_bytes
 from fsm_dyn.run.run_options import MOST_STEPS
-from fsm_dyn.run.run_setup import StoredContinuation
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
 from fsm_dyn.run.samples import Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted

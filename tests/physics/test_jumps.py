@@ -353,7 +353,7 @@ def test_a_contact_that_yields_is_pressed_in_from_a_gap_of_zero(options, gap, di
 
 
 def test_of_several_contacts_those_strike_at_the_start_that_approach():
-    """A ball falls onto one that lies on the floor: the floor has an impulse, and no impact of its own."""
+    """A ball falls onto another on the floor: the floor has an impulse, but no impact."""
     model = {
         "fsm_dyn": 1, "coordinates": ["y", "z"],
         "points": {"P": {"from": "O", "at": "y*N.y"}, "Q": {"from": "O", "at": "z*N.y"}},

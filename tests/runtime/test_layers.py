@@ -13,7 +13,7 @@ import fsm_dyn.runtime
 FOLDER = Path(fsm_dyn.runtime.__file__).parent
 LONGEST_FILE, LONGEST_FUNCTION = 800, 90
 
-#: A header includes headers of lower layers only, or of its own further up this list.
+#: A header includes headers of lower layers only, or of the same layer further up this list.
 LAYERS = [
     ["types.h", "atomic.h"], ["elementary.h", "elementary_tables.h", "enclosure.h"], ["intervals.h"],
     ["arena.h", "codes.h"], ["tables.h"], ["run.h"], ["algebra.h"], ["contacts.h"],

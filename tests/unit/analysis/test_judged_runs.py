@@ -120,7 +120,7 @@ def test_shipped_models(name, monkeypatch):
 def test_full_buffers(monkeypatch):
     """Room for less than a run: it grows, and interrupted runs begin again."""
     for name, count in (("ROWS", 300), ("_TRANSITIONS", 8), ("_PASSAGES", 2)):
-        monkeypatch.setattr(f"fsm_dyn.run.loop.{name}", count)
+        monkeypatch.setattr(f"fsm_dyn.run.run.{name}", count)
     claims, vary, run, runs = SHIPPED["latch"]
     many, one, count = both(requirements("latch", claims), vary, runs, 4, run, monkeypatch)
     assert repr(many) == repr(one)

@@ -6,7 +6,7 @@ import pytest
 from fsm_dyn.automaton import compilation
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.loader import load
-from fsm_dyn.run.record import scene_of
+from fsm_dyn.run.scene import scene_of
 
 TEXT = """
 fsm_dyn: 1

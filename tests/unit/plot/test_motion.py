@@ -9,9 +9,8 @@ from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shapes import CircleOutline, PolygonOutline
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import motion
-from fsm_dyn.run.record import shapes_of
 from fsm_dyn.run.run_timeline import place_scene
-from fsm_dyn.run.scene import Scene, SceneShape
+from fsm_dyn.run.scene import Scene, SceneShape, shapes_of
 
 
 class Turning:
