@@ -12,6 +12,7 @@ from fsm_dyn.analysis.linearisation import jacobian, time_derivative
 from fsm_dyn.analysis.variations import (
     AnalysisSetup,
     FlowSwitch,
+    delay_at_choice,
     flow_switches,
     parameter_derivatives,
     start_derivatives,
@@ -503,6 +504,10 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
         # a jump without a transition, of an input or by the time, has the same instant for all neighbours
         follows = not met and number > 0 and raw.transitions.row[number - 1] == before
         delays = [_delay(setting, source, guard, old, t) for guard in met]
+        if not met and not follows and not (before > 0 and raw.t[before - 1] == t):
+            held = setting.context(raw.held[before])
+            jumps = [delay_at_choice(setting, source, guard, t, raw.x[before], held) for guard in guards]
+            delays = [found for found in jumps if found is not None]
         delay = delays[0] if delays else delay
         ways = admissible_variations(setting, source, t, raw.x[before], setting.context(raw.held[before]))
         for other in delays[1:]:

@@ -515,13 +515,13 @@ class FlowSwitch:
 
 
 @lru_cache(maxsize=256)
-def _choices(programs: ModePrograms, constants: tuple[str, ...]) -> _Choices | None:
-    """Return the choices of the state in the flow of a mode, None if there are none."""
+def _choices(programs: ModePrograms, constants: tuple[str, ...], guard: int | None = None) -> _Choices | None:
+    """Return the choices of the state in the flow of a mode, or in a guard by its number, None if there are none."""
     layout = programs.full.layout
     graph, symbols, nodes = programs.full.graph()
     ops = CASE_FUNCTIONS | {"lt", "le"}
     moving, margins, counting = {symbols[name] for name in layout.x}, [], []
-    for node in reachable(list(nodes["x_dot"])):
+    for node in reachable(list(nodes["x_dot"]) if guard is None else [nodes["guards"][guard]]):
         if node.op in ops and not moving.isdisjoint(support([node])):
             margin = _margin(node)
             if margin not in margins:
@@ -545,6 +545,57 @@ def _margin(node: Node) -> Node:
     if node.op in ("abs", "sign", "floor"):
         return first
     return first / last if node.op == "mod" else first - last
+
+
+def delay_at_choice(
+    setting: AnalysisSetup, number: int, guard: int, t: float, x: Array, context: Array
+) -> Array | None:
+    """Return the delay of neighbouring motions at a guard that jumps with a choice of the state, shape (n_z,).
+
+    Parameters
+    ----------
+    setting : AnalysisSetup
+    number, guard : int
+        Of the mode, and of the guard in it.
+    t : float
+        Of the jump, s.
+    x : ndarray, shape (n_x,)
+        Just behind it.
+    context : ndarray, shape (n_c,)
+
+    Returns
+    -------
+    ndarray or None
+        None if no choice of the state switches there.
+
+    Raises
+    ------
+    RunError
+        The motion grazes the switch, or neighbouring motions meet one of two switches before the other.
+    """
+    programs = setting.executable.charts[number].programs
+    choices = _choices(programs, setting.constants, guard) if isinstance(programs, ModePrograms) else None
+    if choices is None:
+        return None
+    found = choices.program.evaluate(t, x, context)
+    margins, gradients = found["margins"], found["by_state"]
+    distance = np.abs(margins - np.where(choices.counting > 0.0, np.round(margins), 0.0))
+    terms = np.abs(gradients * x).sum(axis=1) + np.abs(gradients * found["x_dot"]).sum(axis=1) * abs(t)
+    rates = gradients @ found["x_dot"] + found["by_time"]
+    delays = []
+    for k in np.flatnonzero((distance <= OFFSET * terms) & gradients.any(axis=1)):
+        if not abs(rates[k]) > GRAZING * np.abs(gradients[k] * found["x_dot"]).sum():
+            raise RunError(
+                f"the motion grazes a choice of the model at t = {t:.9g} s: neighbouring motions do not follow it"
+            )
+        delays.append(-np.append(gradients[k], found["by_constants"][k]) / rates[k])
+    for other in delays[1:]:
+        if (np.abs(other - delays[0]) > SAME * (np.abs(other) + np.abs(delays[0])).max()).any():
+            raise RunError(
+                f"the motion cannot be differentiated at t = {t:.9g} s, where two choices of the model switch:"
+                " neighbouring motions meet one before the other"
+            )
+    return delays[0] if delays else None
 
 
 def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int) -> list[FlowSwitch]:

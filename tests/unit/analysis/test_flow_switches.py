@@ -85,6 +85,19 @@ def test_the_cycle_of_a_relay_in_closed_form():
     assert found.floquet_multipliers[0].real == pytest.approx(half**2, rel=1e-6)
 
 
+@pytest.mark.parametrize("when", ["floor(x/a) > 0.5", "mod(x, a) < a/2", "where(x >= a, 2, t/1 s) > 1.5"])
+def test_a_condition_that_jumps_at_a_place(when):
+    """``x = a + k v (t - a/v)`` behind the place at which a choice in the condition switches."""
+    slow = {"from": "*", "when": f"x > a/4 and {when}", "reset": {"x_dot": "k*x_dot"}}
+    model = point({"v": "1 m/s", "a": "0.8 m", "k": 0.7}, {"x": "a/2", "x_dot": "v"}, transitions=[slow])
+    found = sensitivities(fsm_dyn.compile(model), 1.0, by_initial=("x",), by_parameters=("a", "v", "k"))
+    np.testing.assert_allclose(found.x, [0.8 + 0.7 * 0.6, 0.7], rtol=1e-9)
+    np.testing.assert_allclose(found.by_initial["x"], [0.7, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found.by_parameters["a"], [1.0 - 0.7 * 0.5, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found.by_parameters["v"], [0.7, 0.7], atol=1e-9)
+    np.testing.assert_allclose(found.by_parameters["k"], [0.6, 1.0], atol=1e-9)
+
+
 WALL = {"contacts": {"w": {"gap": "a - x", "restitution": "e"}}}
 BRAKE = {"from": "*", "when": "x_dot < 0 m/s", "reset": {"x_dot": "k*x_dot"}}
 
