@@ -168,11 +168,21 @@ def _derive(
             raise ModelError(
                 f"the motion would begin in '{first}', which is infeasible: {enumeration.infeasible[first]}",
                 mechanism.initial.where,
-                remedy="give another mode or other values under initial",
+                remedy=_remedy_of_start(automaton, samples["M"], enumeration.infeasible[first]),
             )
         with suppress(TooManyLimitsError):  # runs embed it online
             automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context, first=True))
     return automaton, begin
+
+
+def _remedy_of_start(automaton: Automaton, masses: Array, reason: str) -> str:
+    """Return the remedy for a start in an infeasible mode, with its mass matrices (k, n, n)."""
+    sizes = abs(masses).sum(axis=(0, 2))
+    idle = [name for name, size in zip(automaton.terms.layout.u, sizes, strict=False) if size == 0.0]
+    named = [name for name in idle if name in reason.split()]
+    if not named:
+        return "give another mode or other values under initial"
+    return f"no body moves with {' or '.join(named)}: add a body that does, or omit the coordinate"
 
 
 def _gap_units(mechanism: Mechanism) -> dict[str, str]:

@@ -18,7 +18,7 @@ from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import massless_speeds
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.memory import start_of_memory
-from fsm_dyn.language.model import placed
+from fsm_dyn.language.model import DiscreteVariable, placed
 from fsm_dyn.language.values import ArgumentUnits, coordinate_bounds, named_values, parameter_values
 
 
@@ -112,6 +112,17 @@ def _check_inertia(automaton: Automaton, start: InitialState) -> None:
         )
 
 
+def _start_of_memory(item: DiscreteVariable, number: object, written: object) -> int:
+    """Return the initial value of memory, which is a whole number, or 0 or 1 if it is boolean."""
+    whole = isinstance(number, numbers.Real) and math.isfinite(number) and float(number).is_integer()
+    if not whole or (item.is_boolean and number not in (0, 1)):
+        raise InputError(
+            f"the initial value of '{item.name}' is no value of this memory", found=repr(written)[:60],
+            allowed="true or false" if item.is_boolean else "a whole number",
+        )  # fmt: skip
+    return int(number)  # type: ignore[call-overload]  # a number, as checked
+
+
 def massless_bodies(automaton: Automaton, context: Array) -> dict[str, Location]:
     """Return ``"no mass of NAME"`` and ``"no inertia of NAME"`` of bodies, with the places, in a context (n_c,)."""
     mechanism = automaton.mechanism
@@ -181,6 +192,8 @@ def initial_values(
             if isinstance(value, str):
                 units.check(name, value, f"the initial value of '{name}'")
             number: object = evaluate_expression(value, values) if isinstance(value, str) else value
+            if name in mechanism.memory:
+                number = _start_of_memory(mechanism.memory[name], number, value)
             if isinstance(number, bool) or not isinstance(number, numbers.Real) or not math.isfinite(number):
                 raise InputError(
                     f"the initial value of '{name}' wants a finite number or a text with a unit", found=repr(value)[:60]

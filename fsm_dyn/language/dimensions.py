@@ -266,7 +266,7 @@ class QuantityAlgebra:
             raise ExpressionError(
                 f"parameter {name!r} is not yet defined here",
                 found=name,
-                remedy="it may use those above it; move it down",
+                remedy="a parameter may use those above it, not itself: move it down",
             )
         if name in scope.known:
             raise ExpressionError(

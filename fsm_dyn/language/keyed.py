@@ -109,7 +109,8 @@ class KeyedMapping:
         for name, (attribute, key) in allowed.items():
             if key.required and attribute not in values:
                 owner, where = (cls.what, mapping.where) if at is None else (str(at), at.where)
-                remedy = _MISSING.get(name) or f"add it: `{name}: {_on_one_line(example_of(cls, attribute, key))}`"
+                known = _OF_COMPONENTS if "use" in written else _MISSING
+                remedy = known.get(name) or f"add it: `{name}: {_on_one_line(example_of(cls, attribute, key))}`"
                 raise ModelError(f"{owner} lacks the key {name!r}", where, allowed=", ".join(allowed), remedy=remedy)
         return cls(**values, **more, written=Written(mapping.where, written)).checked()
 
@@ -173,6 +174,7 @@ _MISSING = {
     "from": '`from: O` for a point given from the origin, `from: "*"` for a transition from any mode',
     "kinetic": "one value serves for both: `friction: 0.5`; else add `kinetic: 0.4`",
 }
+_OF_COMPONENTS = _MISSING | {"bodies": "a model made of its components alone says so: `bodies: {}`"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,8 +195,19 @@ def set_options(
     rtol = RTOL if options.rtol is None else options.rtol
     structure[0].numbers[:] = end_of(options), options.step or 0.0, options.max_step, rtol
     structure[0].counts[:] = chunk, options.max_steps, max_instant, 2**62, saves
-    structure[0].atol[:] = ATOL if options.atol is None else options.atol
+    structure[0].atol[:] = ATOL if options.atol is None else _one_for_each_state(options.atol, n)
     return structure
+
+
+def _one_for_each_state(atol: float | Sequence[float] | Floats, n: int) -> Floats:
+    """Return the absolute tolerance of a step's error for each of `n` states."""
+    found = np.atleast_1d(np.asarray(atol, np.float64))
+    if found.shape not in ((1,), (n,)) or not np.all((found > 0.0) & np.isfinite(found)):
+        raise InputError(
+            "the tolerance 'atol'", found=f"{np.array2string(found, threshold=6)}",
+            allowed=f"a positive number, or one for each of {n} coordinates and speeds",
+        )  # fmt: skip
+    return found
 
 
 def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, options: RunOptions) -> None:

@@ -141,6 +141,8 @@ class RunOptions:
                 from fsm_dyn.language.values import seconds  # with the expressions
 
                 object.__setattr__(self, name, seconds(getattr(self, name), f"'{name}'"))
+        if self.step is not None and not self.step > 0.0:
+            raise InputError("the step is not positive", found=f"{self.step:g} s", allowed="more than 0 s, or no step")
         strategy = _checked_strategy(self.strategy, self.method, self.derive_after)
         _check_formulation(self.formulation, strategy, self.derive_after)
         known = all_methods()

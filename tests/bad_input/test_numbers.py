@@ -92,3 +92,56 @@ def test_messages_repeat_little(piece: str) -> None:
             load("a.yaml", text=text)
         assert piece[: LONGEST_WORD + 1] not in str(caught.value)
         assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize(
+    "more", ["z: m}\nframes: {A: {rotate: {z: 0 rad}}}", "y: m}\njoints: {z: {revolute: {child: A, at: P, axis: N.z}}}"]
+)
+def test_the_remedy_for_a_coordinate_without_a_body(more: str) -> None:
+    text = "fsm_dyn: 1\ncoordinates: {y: m, " + more
+    text = (
+        text.replace("{y: m, y: m}", "{y: m}")
+        + "\npoints: {P: {from: O, at: y*N.y}}\nbodies: {b: {center: P, mass: 1 kg}}\n"
+    )
+    assert "no body moves with z_dot: add a body that does, or omit the coordinate" in str(refusal(text))
+
+
+def test_a_model_of_components_alone_is_told_how_to_say_so() -> None:
+    text = "fsm_dyn: 1\nuse: {a: {file: bouncing_ball}}\n"
+    with pytest.raises(ModelError, match="a model made of its components alone says so"):
+        load("a.yaml", text=text)
+    assert load("a.yaml", text=text + "bodies: {}\n").bodies
+
+
+MEMORY = """fsm_dyn: 1
+coordinates: {x: m}
+points: {P: {from: O, at: x*N.x}}
+bodies: {b: {center: P, mass: 1 kg}}
+memory: {n: 0, on: false}
+transitions: [{from: "*", when: x > 1 m and on, set: {n: n + 1}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"initial": {"n": 0.5}}, "no value of this memory"),
+        ({"initial": {"n": "1/3"}}, "no value of this memory"),
+        ({"initial": {"on": 2}}, "true or false"),
+        ({"step": 0}, "the step is not positive"),
+        ({"step": -1.0}, "the step is not positive"),
+        ({"atol": [1e-9, -1e-9]}, "one for each of 2"),
+        ({"atol": [1e-9, 1e-9, 1e-9]}, "one for each of 2"),
+    ],
+)
+def test_options_of_a_run_without_a_meaning(options: dict[str, object], message: str) -> None:
+    graph = fsm_dyn.compile(load("a.yaml", text=MEMORY))
+    with pytest.raises(InputError, match=message):
+        fsm_dyn.simulate(graph, 0.1, **options)
+
+
+def test_memory_begins_with_what_a_run_says() -> None:
+    graph = fsm_dyn.compile(load("a.yaml", text=MEMORY))
+    for on in (True, 1, "true"):
+        run = fsm_dyn.simulate(graph, 0.1, initial={"on": on, "n": "2", "x": "1.5 m"})
+        assert (run["n"][0], run["n"][-1]) == (2, 3)
