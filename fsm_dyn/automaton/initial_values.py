@@ -120,7 +120,7 @@ def _start_of_memory(item: DiscreteVariable, number: object, written: object) ->
             f"the initial value of '{item.name}' is no value of this memory", found=repr(written)[:60],
             allowed="true or false" if item.is_boolean else "a whole number",
         )  # fmt: skip
-    return int(number)  # type: ignore[call-overload]  # a number, as checked
+    return round(float(number))  # type: ignore[arg-type]  # a number, as checked
 
 
 def massless_bodies(automaton: Automaton, context: Array) -> dict[str, Location]:

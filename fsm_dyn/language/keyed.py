@@ -174,7 +174,7 @@ _MISSING = {
     "from": '`from: O` for a point given from the origin, `from: "*"` for a transition from any mode',
     "kinetic": "one value serves for both: `friction: 0.5`; else add `kinetic: 0.4`",
 }
-_OF_COMPONENTS = _MISSING | {"bodies": "a model made of its components alone says so: `bodies: {}`"}
+_OF_COMPONENTS = _MISSING | {"bodies": "a model made of components alone states it: `bodies: {}`"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -180,7 +180,7 @@ static bool gap_fired(const struct fsm_resolution *r, const struct fsm_instant *
     return false;
 }
 
-/* Whether open contact `k` closed and rebounded by a jump, without a guard that fired, or none of its own where a
+/* Whether open contact `k` closed and rebounded by a jump, without a guard that fired, or without its guard where a
    reset map acts. */
 static bool rebounds_by_jump(const struct fsm_resolution *r, const struct fsm_instant *instant, int64_t k)
 {

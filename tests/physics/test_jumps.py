@@ -480,7 +480,7 @@ def test_late_events_are_as_exact_as_the_clock(options):
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("e", [0.0, 0.5])
 @pytest.mark.parametrize(("y", "speed"), [(1.9, 4), (2, 4), (2, -4), (2, None), (1, None), (1, -3)])
-def test_a_reset_in_the_instant_of_an_impact_places_the_body(y, speed, e, options):
+def test_a_reset_in_the_instant_of_an_impact_moves_the_body(y, speed, e, options):
     """A ball that strikes the floor at 4 m/s is set elsewhere: the floor is open, the roof at 2 strikes."""
     floor, roof = {"gap": "y", "restitution": e}, {"gap": "2 - y", "restitution": 0.5}
     place = {"y": str(y)} | ({} if speed is None else {"y_dot": str(speed)})

@@ -87,7 +87,7 @@ def test_the_cycle_of_a_relay_in_closed_form():
 
 @pytest.mark.parametrize("when", ["floor(x/a) > 0.5", "mod(x, a) < a/2", "where(x >= a, 2, t/1 s) > 1.5"])
 def test_a_condition_that_jumps_at_a_place(when):
-    """``x = a + k v (t - a/v)`` behind the place at which a choice in the condition switches."""
+    """``x = a + k v (t - a/v)`` behind the switch of a choice in the condition."""
     slow = {"from": "*", "when": f"x > a/4 and {when}", "reset": {"x_dot": "k*x_dot"}}
     model = point({"v": "1 m/s", "a": "0.8 m", "k": 0.7}, {"x": "a/2", "x_dot": "v"}, transitions=[slow])
     found = sensitivities(fsm_dyn.compile(model), 1.0, by_initial=("x",), by_parameters=("a", "v", "k"))
