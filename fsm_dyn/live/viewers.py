@@ -157,13 +157,15 @@ class LiveViewers:
 # -- Server of the Foxglove WebSocket protocol, for this machine alone, with a secret in the address -----------
 #
 # Channels, their JSON schemas and messages are those of MCAP files.  A viewer gets, of each topic it subscribes to, the
-# latest message and those that follow; what it does not take in time is dropped, the oldest first, and counted.
+# latest message, of transitions the latest ones, and those that follow; what it does not take in time is dropped, the
+# oldest first, and counted.
 # The protocol: https://github.com/foxglove/ws-protocol/blob/main/docs/spec.md; its successor ``foxglove.sdk.v1`` has
 # the same messages.
 
 LOOPBACK: Final = "127.0.0.1"
 PROTOCOLS: Final = ("foxglove.sdk.v1", "foxglove.websocket.v1")
 MOST_VIEWERS: Final = 4
+KEPT: Final = {"/transitions": 128, "/log": 128}  # messages for viewers that come later; of other topics the latest
 MOST_WAITING: Final = 512  # messages queued for a viewer
 LONGEST: Final = 2**16  # bytes of a message from a viewer
 _DATA, _TIME = 1, 2  # binary messages
@@ -235,7 +237,7 @@ class FoxgloveServer:
         self._name, self._token = name, secrets.token_urlsafe(24)
         self._session = secrets.token_hex(8)
         self._channels: dict[str, dict[str, Any]] = {}
-        self._latest: dict[int, tuple[int, bytes]] = {}  # time (ns) and content by channel
+        self._latest: dict[int, deque[tuple[int, bytes]]] = {}  # times (ns) and contents by channel
         self._viewers: set[_Viewer] = set()
         self._gone = 0  # messages dropped for viewers that have left
         self._loop = asyncio.new_event_loop()
@@ -297,7 +299,7 @@ class FoxgloveServer:
             if topic not in self._channels:
                 self._open(topic, schema)
             number = self._channels[topic]["id"]
-            self._latest[number] = at, data
+            self._latest[number].append((at, data))
             for viewer in self._viewers:
                 if number in viewer.subscribed:
                     viewer.give(_head(viewer.subscribed[number], at), data)
@@ -312,6 +314,7 @@ class FoxgloveServer:
             "schema": json.dumps(schema), "schemaEncoding": "jsonschema",
         }  # fmt: skip
         self._channels[topic] = channel
+        self._latest[len(self._channels)] = deque(maxlen=KEPT.get(topic, 1))
         for viewer in self._viewers:
             viewer.queue({"op": "advertise", "channels": [channel]})
 
@@ -365,9 +368,8 @@ class FoxgloveServer:
                 viewer.queue({"op": "status", "level": _WARNING, "message": f"there is no channel {item.channelId}"})
                 continue
             viewer.subscribed[item.channelId] = item.id
-            if item.channelId in self._latest:
-                time, data = self._latest[item.channelId]
-                viewer.give(_head(item.id, time), data)
+            for at, data in self._latest[item.channelId]:
+                viewer.give(_head(item.id, at), data)
 
 
 def _head(subscription: int, time: int) -> bytes:
