@@ -167,9 +167,8 @@ def _without(form: Mapping[int, Node], start: int, stop: int) -> dict[int, Node]
 Array = npt.NDArray[np.float64]
 Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
 
-FOLLOWS = (
-    1e-9  # in the mechanism's own units: from this slip speed on the direction of friction in space follows the slip
-)
+#: slip speed from which on the direction of friction in space is that of the slip, in the mechanism's own units
+FOLLOWS = 1e-6
 
 
 class RowInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -387,19 +386,21 @@ class UnconstrainedSystem:
     def slip_directions(self, contact: int) -> list[tuple[int, Node]]:
         """Tangent rows of a sliding contact, each with the component of the unit vector opposed by friction.
 
-        In space this vector follows the slip; with hardly any slip, or a reversed one, it is the one kept in the
-        discrete state (docs/theory.md, "Friction in space").
+        In space this vector follows the slip; with hardly any slip, or a reversed one, it leans towards the one kept in
+        the discrete state (docs/theory.md, "Friction in space").
         """
         rows, sigma = self.contacts[contact].tangent_rows, self.sigma(contact)
         if len(rows) == 1:
             return [(rows[0], sigma)]
-        slips = [self.slip(row) for row in rows]
-        speed = functions.sqrt(slips[0] * slips[0] + slips[1] * slips[1])
-        moving = functions.compare(">", _ahead(sigma, slips), FOLLOWS * (self.units.speed if self.units else 1.0))
         kept = (functions.cos(sigma), functions.sin(sigma))
-        return [
-            (row, functions.where(moving, slip / speed, old)) for row, slip, old in zip(rows, slips, kept, strict=True)
-        ]
+        slips = [self.slip(row) for row in rows]
+        slow, ahead = FOLLOWS * (self.units.speed if self.units else 1.0), _ahead(sigma, slips)
+        rest = 1.0 - ahead / slow
+        lead = functions.where(functions.compare(">", ahead, 0.0), slow * rest * rest, slow - 2.0 * ahead)
+        lead = functions.where(functions.compare(">", ahead, slow), 0.0, lead)
+        slips = [slip + lead * old for slip, old in zip(slips, kept, strict=True)]
+        speed = functions.sqrt(slips[0] * slips[0] + slips[1] * slips[1])
+        return [(row, slip / speed) for row, slip in zip(rows, slips, strict=True)]
 
     def friction_bound(self, which: Literal["static", "kinetic"], contact: int) -> Node:
         """Bound of a friction force: of dry friction, ``μ F`` of a compliant contact, or of a bearing by its load."""

@@ -862,7 +862,7 @@ class SectionMethods(WrittenModel):
         impact : Value, optional
             A contact law of an impact violated by less is kept (default 1e-9; more than 0).
         slip : Value, optional
-            Slip speed in space from which friction follows its direction (default 1e-7; more than 0).
+            Slip speed in space from which friction follows its direction (default 1e-6; more than 0).
         least_acceleration : Value, optional
             Acceleration distinguished from rounding (default 1e-3; more than 0).
         redundancy : Value, optional

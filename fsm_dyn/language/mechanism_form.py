@@ -115,7 +115,7 @@ class ModelTolerances(KeyedMapping):
     drift: Text | None = _tolerance("residual after a projection that is a failure", unit=LENGTH, usual="1e-5")
     impact: Text | None = _tolerance("a contact law of an impact violated by less is kept", usual="1e-9")
     slip: Text | None = _tolerance(
-        "slip speed in space from which friction follows its direction", unit=SPEED, usual="1e-7"
+        "slip speed in space from which friction follows its direction", unit=SPEED, usual="1e-6"
     )
     least_acceleration: Text | None = _tolerance(
         "acceleration distinguished from rounding", unit=ACCELERATION, usual="1e-3"

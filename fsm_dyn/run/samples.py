@@ -105,9 +105,10 @@ class States:
         rows, n_u = list(contact.tangent_rows), self.u.shape[1]
         slip = np.einsum("nrk,nk->nr", self.terms["A"][:, rows, :n_u], self.u) + self.terms["b"][:, rows]
         kept = np.stack([np.cos(sigma), np.sin(sigma)], axis=1)
-        moving = np.einsum("nr,nr->n", kept, slip) > FOLLOWS
-        size = np.where(moving, np.linalg.norm(slip, axis=1), 1.0)
-        found: FloatArray = np.where(moving[:, None], slip / size[:, None], kept)
+        ahead = np.einsum("nr,nr->n", kept, slip) / FOLLOWS
+        lead = np.where(ahead > 1.0, 0.0, np.where(ahead > 0.0, (1.0 - ahead) ** 2, 1.0 - 2.0 * ahead))
+        slip += FOLLOWS * lead[:, None] * kept
+        found: FloatArray = slip / np.linalg.norm(slip, axis=1)[:, None]
         return found
 
     def loads(self) -> FloatArray:

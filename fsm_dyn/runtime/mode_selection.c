@@ -251,8 +251,7 @@ static double cost_of_hold(const struct contact_motion *motion)
 static void admit_spatial(const struct fsm_contact_problem *problem, int64_t at, const struct contact_motion *motion,
                           double slow)
 {
-    bool limit = motion->event == FSM_EVENT_STICKS || motion->event == FSM_EVENT_SLIDES;
-    bool slipping = motion->slip > (limit ? FSM_TURNING * slow : slow);
+    bool slipping = motion->slip > slow;
     double cost = motion->came == FSM_CONTACT_SLIDING ? 2.0 * FSM_SMALL_CHANGE : FSM_STATE_CHANGE;
     admit(problem, at, FSM_CHOICE_HOLD, cost_of_hold(motion));
     admit(problem, at, FSM_CHOICE_FORWARD, cost);
@@ -341,10 +340,11 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fs
 {
     const struct fsm_tables *tables = r->tables;
     int64_t count = 0;
-    bool any_slides = false;
+    bool any_slides = false, any_sticks = false;
     for (int64_t k = 0; k < r->closed.n; k++) {
         count += takes_part(r, k);
         any_slides = any_slides || r->event.at[k] == FSM_EVENT_SLIDES;
+        any_sticks = any_sticks || r->event.at[k] == FSM_EVENT_STICKS;
     }
     struct fsm_contact_problem problem = fsm_allocate_problem(r->arena, count);
     for (int64_t k = 0; k < r->closed.n; k++) {
@@ -363,6 +363,8 @@ FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fs
                                         .sigma = r->sigma.at[k]};
         bool at_limit = r->event.at[k] == FSM_EVENT_SLIDES || r->event.at[k] == FSM_EVENT_OPENS;
         double slow = problem.tangent.at[at] >= 0 ? fsm_slip_tolerance(tables, k) : 0.0;
+        bool ends = any_sticks || r->event.at[k] == FSM_EVENT_SLIDES; // slips of one body end at once, nearly
+        slow *= problem.spatial.at[at] && ends ? FSM_TURNING : 1.0;
         admit_choices(&problem, at, &motion, slow);
         problem.lasting.at[at] = r->before.at[k] == FSM_CONTACT_HELD && problem.tangent.at[at] >= 0 && !at_limit &&
                                  AT(problem.allowed, at, FSM_CHOICE_HOLD);

@@ -58,11 +58,13 @@ FSM_LOCAL void fsm_online_slip_direction(struct fsm_online_mode *o, const double
         double second = fsm_product_with_row(o, row + 1, speeds, chart[FSM_ONLINE_AT_B]);
         way[0] = fsm_cos(sigma);
         way[1] = fsm_sin(sigma);
-        if (way[0] * first + way[1] * second > o->limits->follows) {
-            double speed = sqrt(first * first + second * second);
-            way[0] = first / speed;
-            way[1] = second / speed;
-        }
+        double slow = o->limits->follows, ahead = way[0] * first + way[1] * second, rest = 1.0 - ahead / slow;
+        double lead = ahead > slow ? 0.0 : ahead > 0.0 ? slow * rest * rest : slow - 2.0 * ahead;
+        first += lead * way[0];
+        second += lead * way[1];
+        double speed = sqrt(first * first + second * second);
+        way[0] = first / speed;
+        way[1] = second / speed;
     }
 }
 

@@ -124,6 +124,42 @@ def test_rest_holds_on_a_circle_and_gives_way_along_the_load():
     assert run.energy.relative_residual <= CLOSE
 
 
+ONSETS = {
+    "dopri5": {},
+    "online": {"strategy": "online"},
+    "radau": {"method": "radau"},
+    "bdf": {"method": "bdf"},
+    "fine": FINE,
+}
+
+
+@pytest.mark.parametrize(("options"), ONSETS.values(), ids=ONSETS)
+def test_a_slip_that_begins_smoothly_takes_no_tiny_steps(options):
+    """A push that turns as it grows, against the same motion in polar coordinates, from its asymptote at the onset.
+
+    There the speed is P' T**2/2 m of the time T since, and the direction lags behind the push by mu m g/s of its rate.
+    """
+    mass, weight, growth, turn = 0.3, 0.4 * 0.3 * G, 2.0, 3.0
+    model = puck()
+    model["loads"] += [{"force": f"{growth} N/s*t*(cos({turn} rad/s*t)*N.x + sin({turn} rad/s*t)*N.y)", "at": "P"}]
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), 1.0, **options)
+    (slides,) = run.transitions
+    onset = weight / growth
+    assert slides.time == pytest.approx(onset, abs=1e-6 if options.get("method") == "bdf" else 1e-8)
+
+    def rates(t, state):
+        behind = turn * t - state[1]
+        return [(growth * t * np.cos(behind) - weight) / mass, growth * t * np.sin(behind) / (mass * state[0])]
+
+    begin = onset + 1e-5
+    first = [growth * 1e-10 / (2.0 * mass), turn * onset + 1e-5 * turn / 3.0]
+    byhand = solve_ivp(rates, (begin, 1.0), first, method="Radau", rtol=1e-10, atol=1e-14).y[:, -1]
+    place = byhand[0] * np.array([np.cos(byhand[1]), np.sin(byhand[1])])
+    np.testing.assert_allclose(run.u[-1, :2], place, atol=1e-7 if options is FINE else 3e-6)
+    assert len(run.t) < 3000
+    assert run.energy.relative_residual <= 1e-6
+
+
 def test_static_above_kinetic_friction():
     graph = fsm_dyn.compile(puck(friction={"static": "1.5*mu", "kinetic": "mu"}))
     run = fsm_dyn.simulate(graph, 1.0, inputs={"push": {"linear": [[0.0, 0.0], [1.0, 2.0]]}}, **FINE)
