@@ -307,7 +307,6 @@ def runs_together(
 
     Parameters
     ----------
-    simulator : Simulator
     options : mapping
         Options of the study; the common part of its runs is prepared once for this object.
     cases : sequence of mapping

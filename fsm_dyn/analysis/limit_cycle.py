@@ -431,7 +431,6 @@ class ReturnMap:
 
         Parameters
         ----------
-        point : SectionPoint
         settled : bool
             Whether memory is to have its values again, else the return is the next crossing.
 

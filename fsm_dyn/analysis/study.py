@@ -96,7 +96,6 @@ def grid_points(
 
     Parameters
     ----------
-    graph : ModeGraph
     vary : mapping of str to sequence
         Values by name, as of :func:`fsm_dyn.study`.
     given : mapping
@@ -143,7 +142,6 @@ def sampled_points(
 
     Parameters
     ----------
-    graph : ModeGraph
     vary : mapping
         Distributions as for :func:`fsm_dyn.analysis.study_variables.varied_quantities`, and names of scenarios,
         variants and initial modes, each as likely as the others.

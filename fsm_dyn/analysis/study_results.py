@@ -45,7 +45,6 @@ def run_dataset(
 
     Parameters
     ----------
-    model : str
     parameters, columns : mapping of str to array, shape (n,) or (n, m)
         Coordinates and variables, SI; with two axes, the second is the one of ``axes`` with m elements.
     units : mapping of str to str
@@ -272,7 +271,6 @@ class Study:
 
         Parameters
         ----------
-        requirement : str
         among : ndarray of bool, shape (n,), optional
             Of these runs alone, such as those of a variant.
 
@@ -570,10 +568,8 @@ def shares_diagram(found: Study, graph: ModeGraph, requirement: str = ALL) -> Di
 
     Parameters
     ----------
-    found : Study
     graph : ModeGraph
         Its transitions without a run are drawn as well.
-    requirement : str
     """
     shares, parting = found.transition_shares(), found.parting(requirement)
     marked = set() if parting is None else {(parting.before[-1], mode) for mode in parting.following}

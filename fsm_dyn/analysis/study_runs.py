@@ -211,7 +211,6 @@ def study_settings(model: str, points: Iterable[Mapping[str, Any]], options: Map
         Digest of the model, or of its variants.
     points : iterable of mapping
         Varied values of each of the runs, in order.
-    options : mapping
 
     Raises
     ------
@@ -423,7 +422,6 @@ def study_results(
     Parameters
     ----------
     parts : sequence of (ModeGraph, sequence of mapping)
-    task : StudyTask
     jobs : int, optional
         Processes; by default one per core, as far as there are runs for them.
     ledger : Ledger, optional

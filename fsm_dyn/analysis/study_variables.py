@@ -421,7 +421,6 @@ def varied_quantities(
 
     Parameters
     ----------
-    graph : ModeGraph
     vary : mapping, optional
         Distributions of scalar parameters, ``initial.NAME`` of coordinates, speeds and discrete variables,
         ``input.NAME`` (constant) and ``amplitude.NAME`` (a factor on the schedule of an input): ``"1 m +- 5 cm"``,

@@ -237,7 +237,6 @@ def parameter_derivatives(
 
     Parameters
     ----------
-    layout : Layout
     vector : ndarray, shape (n_p,)
         Values of the parameters, SI.
     names : sequence of str
@@ -270,7 +269,6 @@ def start_derivatives(
     ----------
     setting : AnalysisSetup
         Setting with the parameters of differentiation.
-    start : InitialState
     initial : mapping
         Values instead of the model's own initial ones.
     names : sequence of str
@@ -603,15 +601,10 @@ def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int)
 
     Parameters
     ----------
-    setting : AnalysisSetup
     raw : RunArrays
         The run.
     first, last : int
         Numbers of the rows.
-
-    Returns
-    -------
-    list of FlowSwitch
 
     Raises
     ------

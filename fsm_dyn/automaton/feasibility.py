@@ -363,7 +363,6 @@ def assess_geometry(
 
     Parameters
     ----------
-    automaton : Automaton
     parameters : ndarray, shape (n_p,)
         SI units.
     q : ndarray, shape (n_q,)
@@ -661,7 +660,6 @@ def prove_geometry(
 
     Parameters
     ----------
-    automaton : Automaton
     parameters : ndarray, shape (n_p,)
         SI units, those of the verdicts.
     q : ndarray, shape (n_q,)

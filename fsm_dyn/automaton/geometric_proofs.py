@@ -144,7 +144,6 @@ def held_rows(automaton: Automaton, contacts: Sequence[int]) -> tuple[int, ...]:
 
     Parameters
     ----------
-    automaton : Automaton
     contacts : sequence of int
         Their numbers.
     """

@@ -266,7 +266,6 @@ def find_free_starts(
     values : sequence of mapping
         Of each run, as for :func:`find_initial_state`.
     mode : str or None
-    t : float
     contexts : ndarray, shape (n, n_c)
 
     Raises

@@ -467,7 +467,6 @@ def graph_with_parameters(
 
     Parameters
     ----------
-    automaton : Automaton
     parameters : mapping, optional
         Values instead of those of the model: SI numbers, or text with units.
     start : InitialState, optional
@@ -546,7 +545,6 @@ def successors_of(
 
     Parameters
     ----------
-    automaton : Automaton
     depth : int
         Guards of a chain; 0: none.
     geometry : GeometricFeasibility, optional

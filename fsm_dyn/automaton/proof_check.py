@@ -272,7 +272,6 @@ def check_proofs(
 
     Parameters
     ----------
-    automaton : Automaton
     parameters : ndarray, shape (n_p,)
         SI units.
     proofs : GeometricProofs

@@ -36,7 +36,6 @@ def run_option(name: str, **given: Any) -> Any:
 
     Parameters
     ----------
-    name : str
     given
         Further arguments of ``typer.Option``; they replace those of the declaration.
     """

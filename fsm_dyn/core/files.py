@@ -211,7 +211,6 @@ def stored_type(
 
     Parameters
     ----------
-    kind : type
     forms : mapping
         Types in a file for others, also within containers.
     without : sequence of str

@@ -89,7 +89,6 @@ def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
 
     Parameters
     ----------
-    rows : StartRows
     q : ndarray, shape (n_q,)
         The configuration solved from the rows.
     u : ndarray, shape (n_u,)

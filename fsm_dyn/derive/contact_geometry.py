@@ -93,12 +93,7 @@ LEAST_AHEAD: Final = (
 
 
 class PieceGeometry:
-    """Derives contact kinematics on a piece from those on its curve.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-    """
+    """Derives contact kinematics on a piece from those on its curve."""
 
     def __init__(self, system: MechanismSymbols) -> None:
         self._graph = system.graph

@@ -426,7 +426,6 @@ def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDE
     Parameters
     ----------
     matrix : ndarray, shape (m, n)
-    free : sequence of int
     least : float
         Least remainder of a chosen column, relative to the largest entry.
     """

@@ -51,7 +51,6 @@ def name_mode(
 
     Parameters
     ----------
-    contacts : sequence of ContactInfo
     patterns : sequence of Pattern
         Those of the model.
     states : sequence of int

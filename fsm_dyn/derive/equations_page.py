@@ -87,7 +87,6 @@ def page_of(
 
     Parameters
     ----------
-    equations : KaneEquations
     ways_out : sequence of (guard, next mode, reset)
         The transitions out of the mode.
     compact : bool

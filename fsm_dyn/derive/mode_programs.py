@@ -49,8 +49,6 @@ def by_multipliers(
 
     Parameters
     ----------
-    system : UnconstrainedSystem
-    active : ActiveSet
     embedded : EmbeddedMode
         The same mode embedded.
     samples : dict of ndarray, shape (samples, ...)
@@ -201,7 +199,6 @@ def chart_with(
 
     Parameters
     ----------
-    system : UnconstrainedSystem
     states : sequence of int
         Contact state codes.
     samples : dict of ndarray, shape (samples, ...)

@@ -545,12 +545,7 @@ class _RowGroup:
 
 
 class PinBuilder:
-    """Joins rows to connections, and makes programs of all.
-
-    Parameters
-    ----------
-    forces : PinForces
-    """
+    """Joins rows to connections, and makes programs of all."""
 
     def __init__(self, forces: PinForces) -> None:
         self._forces, self._parts, self._system = forces, forces.parts, forces.system
@@ -858,7 +853,6 @@ def derive_pins(mechanism: Mechanism, rows: Sequence[tuple[str, str]]) -> PinPro
 
     Parameters
     ----------
-    mechanism : Mechanism
     rows : sequence of (str, str)
         Name and role of all constraint rows, in the order of the multipliers.
 

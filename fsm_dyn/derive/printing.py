@@ -194,7 +194,6 @@ def read_equations(
 
     Parameters
     ----------
-    program : Program
     outputs : sequence of str, optional
         Names of outputs; by default all.
     expand_symbols : bool
@@ -235,7 +234,6 @@ def read_nodes(
 
     Parameters
     ----------
-    nodes : sequence of Node
     longest : float
         Number of operations, shared ones once; up to it all is written out without intermediate symbols.
     """

@@ -327,11 +327,6 @@ def condense(outputs: Iterable[Node], reducer: Reducer) -> dict[Node, Node]:
     The reduction of a single expression ignores operations shared with others; here each is replaced only if the sum
     over all, shared parts counted once, becomes smaller.
 
-    Parameters
-    ----------
-    outputs : iterable of Node
-    reducer : Reducer
-
     Returns
     -------
     dict of Node to Node

@@ -206,17 +206,10 @@ def with_carried_points(
 
     Parameters
     ----------
-    mechanism : Mechanism
-    points : Points
-    space : Space
     euler : sequence of sequence of Node
         Symbols of each set of Euler parameters.
     algebra : NodeAlgebra
         Its geometry as written, in a separate graph.
-
-    Returns
-    -------
-    Mechanism
 
     Raises
     ------

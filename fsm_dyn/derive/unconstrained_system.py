@@ -313,7 +313,6 @@ class UnconstrainedSystem:
 
         Parameters
         ----------
-        program : Program
         rows, contacts, whens : sequences
             Data of the rows, the contacts and the user-defined transitions, in order.
         quaternions : sequence of int

@@ -600,10 +600,6 @@ def is_pair(found: Any) -> bool:
     ----------
     found : Any
         The value of an option.
-
-    Returns
-    -------
-    bool
     """
     return isinstance(found, list | tuple) and len(found) == 2 and all(map(_is_number, found)) and found[0] < found[1]
 

@@ -96,7 +96,6 @@ def _watch(process: subprocess.Popen[bytes], line: socket.socket, driver: str, o
 
     Parameters
     ----------
-    process : subprocess.Popen
     line : socket.socket
         Its end of the socket, closed with it so that the other end notices.
     driver, options

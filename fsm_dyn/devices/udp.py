@@ -533,10 +533,8 @@ def new_link(
 
     Parameters
     ----------
-    descriptor : int
     bandwidth : float
         Of the filter of the velocity, Hz.
-    latest : Sample
     heard : float
         Time of its arrival, s of the monotonic clock.
     header : int64 array

@@ -113,7 +113,6 @@ def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
 
     Parameters
     ----------
-    names : sequence of str
     longest : int
         Characters of a label.
 
@@ -355,7 +354,6 @@ def place(diagram: Diagram, sizes: Mapping[str, Size], labels: Mapping[tuple[str
 
     Parameters
     ----------
-    diagram : Diagram
     sizes : mapping
         Width and height of every box by key.
     labels : mapping
@@ -485,7 +483,6 @@ def place_radially(diagram: Diagram, sizes: Mapping[str, Size]) -> Placement:
 
     Parameters
     ----------
-    diagram : Diagram
     sizes : mapping
         Width and height of every box by key.
     """
@@ -553,7 +550,6 @@ def mode_graph(diagram: Diagram, most: int = MOST) -> str:
 
     Parameters
     ----------
-    diagram : Diagram
     most : int
         Number of modes to draw: those with the fewest transitions from the initial modes.
 

@@ -449,17 +449,7 @@ def _order(far: int) -> tuple[bool, int]:
 
 
 def visit_graph_svg(diagram: VisitDiagram, title: str) -> str:
-    """Return the graph of a run as an ``<svg>`` element.
-
-    Parameters
-    ----------
-    diagram : VisitDiagram
-    title : str
-
-    Returns
-    -------
-    str
-    """
+    """Return the graph of a run as an ``<svg>`` element."""
     lines = element("rect", width=2, height=7, fill="#0003")
     dots = element("circle", cx=3, cy=3, r=1.1, fill="#0004")
     parts = [element("defs", [_pattern("lines", lines, 7, "rotate(45)"), _pattern("dots", dots, 6, "")])]

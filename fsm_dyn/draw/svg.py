@@ -182,10 +182,6 @@ TEXT: Final = "#16191D"  # on fills of phases
 def body_colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return fill and edge of every body, in the order of their declaration.
 
-    Parameters
-    ----------
-    names : sequence of str
-
     Returns
     -------
     dict of str to (str, str)

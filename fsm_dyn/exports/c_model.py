@@ -133,7 +133,6 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
 
     Parameters
     ----------
-    tables : Tables
     count : int
         Modes.
     real : function

@@ -68,7 +68,6 @@ def modelica(run: ExportedRun, mode: str | None = None) -> bytes:
 
     Parameters
     ----------
-    run : ExportedRun
     mode : str, optional
         Name of an exported mode; that of the start by default. Other modes have a start that need not be one of theirs.
 
@@ -211,7 +210,6 @@ def mjcf(mechanism: Mechanism, values: Mapping[str, ParameterValue], start: Mapp
 
     Parameters
     ----------
-    mechanism : Mechanism
     values : mapping
         Parameters, SI.
     start : mapping

@@ -59,7 +59,6 @@ def force_outputs(automaton: Automaton, outputs: Outputs = "listed") -> ForceOut
 
     Parameters
     ----------
-    automaton : Automaton
     outputs : str
         One of :data:`OUTPUTS`.
     """

@@ -174,7 +174,6 @@ def terminals(run: ExportedRun, variables: Collection[str]) -> bytes:
 
     Parameters
     ----------
-    run : ExportedRun
     variables : collection of str
         Names of all variables of the unit.
     """
@@ -764,7 +763,6 @@ def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> 
 
     Parameters
     ----------
-    run : ExportedRun
     sources : mapping
         The files of the export to C99.
     version : int

@@ -208,7 +208,6 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
 
     Parameters
     ----------
-    run : ExportedRun
     further : sequence of Program
         Compiled too, to be called from outside.
     """
@@ -629,7 +628,6 @@ def page(run: ExportedRun, graph: ModeGraph, own_ports: bool, shared: bool = Fal
     ----------
     run : ExportedRun
         Run of the graph returned by :func:`for_page`.
-    graph : ModeGraph
     own_ports : bool
         Whether the ports are declared in the model file, not default ones.
     shared : bool

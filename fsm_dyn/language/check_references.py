@@ -78,7 +78,6 @@ def check_requirements(
 
     Parameters
     ----------
-    mechanism : Mechanism
     known : mapping of str to Declaration
         The declarations of the model.
     dimensions : mapping of str to Dimension

@@ -301,7 +301,6 @@ def imposing(mechanism: Mechanism, name: str, **entry: object) -> Mechanism:
 
     Parameters
     ----------
-    mechanism : Mechanism
     name : str
         Its name, and that of its input.
     **entry : object

@@ -221,7 +221,6 @@ def with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechani
 
     Parameters
     ----------
-    mechanism : Mechanism
     definitions : mapping of str to str
         Names and definitions of the new speeds.
     """

@@ -237,7 +237,6 @@ def moved_place(model: RobotModel, base: LinkPlace, kind: str, axis: Array, name
 
     Parameters
     ----------
-    model : RobotModel
     base : LinkPlace
         Of the joint on its parent.
     kind : str

@@ -68,7 +68,6 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
     ----------
     text : str
         An expression; numbers without a unit in it fit any, and so does a dimensionless one without a unit.
-    expected : Dimension
     scope : Scope
         Its visible names.
     what : str

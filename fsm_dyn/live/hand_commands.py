@@ -63,12 +63,7 @@ def between_bodies(mechanism: Mechanism, first: str, second: str) -> list[Pair]:
 
 
 class HandContacts:
-    """Contacts to impose in a live run, with the gaps of their features.
-
-    Parameters
-    ----------
-    stepper : LiveStepper
-    """
+    """Contacts to impose in a live run, with the gaps of their features."""
 
     def __init__(self, stepper: LiveStepper) -> None:
         automaton = stepper.graph.automaton
@@ -149,10 +144,6 @@ class HandCommands:
 
     A request is common to all constraints of a hand, so its inputs are constant for a whole tick before the input of
     one constraint takes it: inputs are linear in a tick, and the rows have all of them.
-
-    Parameters
-    ----------
-    stepper : LiveStepper
     """
 
     def __init__(self, stepper: LiveStepper) -> None:

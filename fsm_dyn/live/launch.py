@@ -75,10 +75,8 @@ def usual_dampings(
 
     Parameters
     ----------
-    stepper : LiveStepper
     given : collection of str
         Parameters given by a run, which stay unchanged, like those given by the file.
-    handle : DeviceDynamics
     felt : float
         Damping of the coupler at the device over that at the port: ``force_scale * scale**2``.
     """
@@ -119,7 +117,6 @@ def damped_graph(
         With couplers.
     given : collection of str
         Parameters given by a run.
-    handle : DeviceDynamics
     maps : DeviceMap or tuple of DeviceMap
     period : float
         Of the tick, s.
@@ -161,7 +158,6 @@ def port_masses(stepper: LiveStepper, axes: Sequence[PortAxis]) -> list[float]:
     ----------
     stepper : LiveStepper
         At its initial state.
-    axes : sequence of PortAxis
     """
     state, tables = stepper.loop.state, stepper.loop.tables
     derived = stepper.executable.own_kernels()

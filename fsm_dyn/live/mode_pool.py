@@ -150,8 +150,6 @@ class PooledExecutable(OnlineExecutable):
 
         Parameters
         ----------
-        states : tuple of int
-        kernels : OwnKernels
         spent : int64 array
             Evaluations made in each mode of the tables.
 

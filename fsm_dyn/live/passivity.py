@@ -63,12 +63,10 @@ def growth_with_hand(loop: SampledLoop, axis: int, device: DeviceDynamics, hand:
 
     Parameters
     ----------
-    loop : SampledLoop
     axis : int
         Of the loop, with a coupler.
     device : DeviceDynamics
         Its mass and damping must be known.
-    hand : Hand
 
     Raises
     ------

@@ -465,7 +465,6 @@ def linearise_sampled_loop(
         Compiled from the result of :func:`fsm_dyn.live.device_map.add_couplers`.
     mode : str, optional
         A mode of the graph; by default the one it starts in.
-    mapping : DeviceMap, optional
     n_device : int, optional
         Axes of the device; by default as many as the port has.
     period, substeps, method

@@ -227,7 +227,6 @@ class LiveSession:
             With ports; coupled or not.
         driver, options
             A shipped driver by name, ``FILE.py`` or ``module:Class``, and its options.
-        settings : LiveSettings, optional
         parameters : mapping, optional
             Replacements for the file's values, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
         record : path, optional

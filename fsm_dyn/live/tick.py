@@ -384,7 +384,6 @@ def couple_ports(
 
     Parameters
     ----------
-    tick : Tick
     ports : sequence of CoupledPort
         All of the model, in the order of its axes.
     maps : sequence of DeviceMap

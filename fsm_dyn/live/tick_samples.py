@@ -72,7 +72,6 @@ def samples_of_rows(
         Of the run, coupled.
     executable : PooledExecutable
         Of its automaton; not stepped meanwhile.
-    columns : TickColumns
     rows : ndarray, shape (n, columns)
         Of ticks in their order.
     states_at : callable
@@ -187,17 +186,12 @@ def energy_warnings(
         Of the run, coupled.
     executable : PooledExecutable
         Of its automaton; not stepped meanwhile.
-    columns : TickColumns
     rows : ndarray, shape (n, columns)
         Of ticks in their order.
     states, names : sequences
         Contact states and names of the modes by their numbers in the latest row.
     events : sequence of mappings
         Of the run: after a command that changes parameters, inputs or state, only later ticks count.
-
-    Returns
-    -------
-    tuple of str
     """
     since, parameters = parameter_changes(graph, events)[-1]
     rows = rows[rows[:, _TICK] >= since]

@@ -57,10 +57,8 @@ class Viewer(Protocol):
 
         Parameters
         ----------
-        row : Samples
         moving : MovingScene or None
             None for a model without a drawing.
-        transitions : sequence of Transition
         first : bool
             Whether outlines are to be sent.
         """

@@ -40,10 +40,6 @@ class LiveBroadcast:
     """Current live run and its listeners.
 
     Listeners are called with display frames (bytes) and messages (mappings), always from the event loop's thread.
-
-    Parameters
-    ----------
-    options : LiveOptions
     """
 
     def __init__(self, options: LiveOptions) -> None:

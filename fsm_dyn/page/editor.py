@@ -22,12 +22,7 @@ _DEEPEST: Final = 12  # of the schema
 
 
 class Editor:
-    """A model file under edit.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A model file under edit."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -69,8 +69,6 @@ def loads_payload(
         In order.
     clock : ndarray, shape (n,)
         Their times on the page, s.
-    impacts : sequence of Impact
-    words : Words
     flat : ndarray, shape (2, 3), or None
         Projection from N to the page; None: vectors in N, which the page projects itself.
     packed : callable
@@ -533,7 +531,6 @@ class FrameEncoder:
             Number of the run, tick, time (s), phase, fault, transitions so far.
         states : sequence of int
             Contact states of the mode.
-        x, c : ndarrays
         row : ndarray, optional
             Row of the live run, for the port handles.
         samples : sequence of ndarray

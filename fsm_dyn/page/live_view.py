@@ -171,7 +171,6 @@ def independent_parameters(
 
     Parameters
     ----------
-    mechanism : Mechanism
     values : mapping of str to float or tuple
         Of all parameters, SI.
     overrides : mapping

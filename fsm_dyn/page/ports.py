@@ -392,10 +392,8 @@ class CouplingDevice:
 
         Parameters
         ----------
-        port : CoupledPort
         places : tuple of float
             Positions of the released and the pressed key along the port's first axis, from its start, m or rad.
-        down : bool
         speed : float
             Peak velocity of the key, m/s or rad/s.
         """

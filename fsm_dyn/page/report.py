@@ -48,7 +48,6 @@ def write_report(
     Parameters
     ----------
     run : Trajectory or RecordedRun
-    path : Path
     graph : ModeGraph, optional
         Graph of the trajectory; without it the model is compiled from the trajectory's text.
     before : RecordedRun, optional

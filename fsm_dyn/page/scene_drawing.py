@@ -184,8 +184,6 @@ class Picture:
 
         Parameters
         ----------
-        graph : ModeGraph
-        evaluator : RowEvaluator
         x, c : ndarray, shapes (n_x,) and (n_c,)
             Initial state and context.
         travel : Samples, optional

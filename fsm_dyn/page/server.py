@@ -50,10 +50,6 @@ class ViewSwitch:
     """Source of pages: the live run, and on request a finished run of its model with the same parameters.
 
     The finished run has the model's own inputs and end. The live one is paused meanwhile.
-
-    Parameters
-    ----------
-    live : LiveBroadcast
     """
 
     def __init__(self, live: LiveBroadcast) -> None:
@@ -314,7 +310,6 @@ def make_app(
 
     Parameters
     ----------
-    source : Source
     token : str
         First part of every path.
     port : int
@@ -537,10 +532,8 @@ def serve(
     Parameters
     ----------
     graph : ModeGraph, or the error that its model has
-    options : LiveOptions
     port : int
         0: any free one.
-    watched : WatchedFile, optional
     opened : callable
         Called with the address once the page can be opened.
 

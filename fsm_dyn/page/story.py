@@ -39,7 +39,6 @@ def story_payload(
 
     Parameters
     ----------
-    trajectory : Trajectory
     places : mapping of int to int
         Index of the force of each constraint row among the quantities of a display frame.
     before : Trajectory, optional
@@ -188,7 +187,6 @@ def usual_charts(trajectory: Trajectory, quantities: Sequence[tuple[str, str]]) 
 
     Parameters
     ----------
-    trajectory : Trajectory
     quantities : sequence of (str, str)
         Name and group of each.
     """

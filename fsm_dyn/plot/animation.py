@@ -310,7 +310,6 @@ def film_strip(trajectory: Trajectory, most: int = 12, *, forces: bool = True) -
 
     Parameters
     ----------
-    trajectory : Trajectory
     most : int
         Largest number of panels, at least 2.
     forces : bool

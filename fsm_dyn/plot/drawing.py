@@ -191,7 +191,6 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
 
     Parameters
     ----------
-    names : iterable of str
     taken : iterable of str
         Identifiers that have another meaning.
     """
@@ -267,10 +266,6 @@ def to_timed_uppaal(trajectory: Trajectory) -> str:
     microseconds, and sets the clock to zero; a location is left by the latest of these. What the automaton can do
     contains the run, and any order of the run's edges within these times. An autonomous model with one start has no
     other run; with inputs, or another start, it implies nothing about those.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
 
     Returns
     -------

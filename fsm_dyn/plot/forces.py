@@ -211,7 +211,6 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
 
     Parameters
     ----------
-    trajectory : Trajectory
     names : sequence of str, optional
         Guards by their text, as in transitions ("gap of floor"); by default those of the run that come nearest to
         zero, at most twelve.
@@ -409,7 +408,6 @@ def loads(
 
     Parameters
     ----------
-    trajectory : Trajectory
     connections : sequence of str, optional
         By default the four with the largest forces.
     frame : str, optional

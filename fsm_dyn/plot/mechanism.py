@@ -58,7 +58,6 @@ def zigzag(start: Floats, end: Floats, unit: float, side: float = 0.0) -> Floats
     start, end : ndarray, shape (2,)
     unit : float
         Of the scene, in the units of the points.
-    side : float
     """
     length, along, left = _directions(start, end)
     width = min(ZIGZAG * unit, _WIDTH_BY_LENGTH * length) / 2.0
@@ -215,8 +214,6 @@ def name_bodies(
     ----------
     axes : Axes
         With the mechanism of :func:`draw_scene`.
-    view : View
-    instant : int
     names : mapping of str to str, optional
         Displayed names of bodies; by default their own.
     drawn : sequence of int

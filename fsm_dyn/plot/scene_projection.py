@@ -101,7 +101,6 @@ class View:
 
         Parameters
         ----------
-        instant : int
         bodies : collection of str, optional
             By default all, with symbols and arrows.
         """
@@ -132,7 +131,6 @@ def trajectory_scene(trajectory: Trajectory, end: float | None = None) -> Scene:
 
     Parameters
     ----------
-    trajectory : Trajectory
     end : float, optional
         Of the part of the run whose travel determines the sizes of symbols, s; by default that of the run.
 

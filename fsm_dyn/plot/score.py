@@ -356,13 +356,7 @@ def _lines(
 
 
 class _Pictures:
-    """The overview of a mechanism and its close-ups.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-    score : Score
-    """
+    """The overview of a mechanism and its close-ups."""
 
     def __init__(self, trajectory: Trajectory, score: Score) -> None:
         self.run, self.score = trajectory, score

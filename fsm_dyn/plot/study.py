@@ -132,7 +132,6 @@ def requirements(
 
     Parameters
     ----------
-    title : str
     estimates : mapping
         Yield and both ends of its interval, by requirement.
     sensitivities : mapping
@@ -170,7 +169,6 @@ def sequence_map(
 
     Parameters
     ----------
-    title : str
     across, up : (str, ndarray of shape (n,))
         Names and values of the parameters.
     sequences : sequence of tuple of str
@@ -286,7 +284,6 @@ def z_width(
 
     Parameters
     ----------
-    title : str
     rate : ndarray, shape (k,)
         Hz.
     curves : mapping of str to ndarray, shape (k,)

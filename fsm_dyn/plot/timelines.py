@@ -95,7 +95,6 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: 
 
     Parameters
     ----------
-    trajectory : Trajectory
     columns : sequence of str, optional
         Columns to draw, as in ``trajectory[name]``; by default coordinates, speeds and inputs.
     ax : Axes, optional
@@ -311,7 +310,6 @@ def modes(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
 
     Parameters
     ----------
-    trajectory : Trajectory
     ax : Axes, optional
         Where to draw, without heading; it is returned.
 
@@ -380,7 +378,6 @@ def phase(
 
     Parameters
     ----------
-    trajectory : Trajectory
     x, y : str, optional
         Columns as in ``trajectory[name]``; by default the first coordinate and the first speed.
     ax : Axes, optional
@@ -446,7 +443,6 @@ def run_graph(trajectory: Trajectory, narrow: bool = False) -> Figure:
 
     Parameters
     ----------
-    trajectory : Trajectory
     narrow : bool
         Whether the boxes are in a column.
 

@@ -410,7 +410,6 @@ def compile_programs(
 
     Parameters
     ----------
-    programs : sequence of Program
     objects : ObjectCache, optional
         Cache of machine code; by default in :func:`~fsm_dyn.programs.kernels.cache_directory`.
     optimisation : int

@@ -124,7 +124,6 @@ def module_text(programs: Sequence[Program], names: Sequence[str], triple: str, 
 
     Parameters
     ----------
-    programs : sequence of Program
     names : sequence of str
         Names of the functions; plain identifiers.
     triple : str

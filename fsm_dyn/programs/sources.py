@@ -74,7 +74,6 @@ def to_c(program: Program, name: str) -> str:
 
     Parameters
     ----------
-    program : Program
     name : str
         An identifier of C.
 
@@ -100,7 +99,6 @@ def to_c_once(program: Program, name: str) -> str:
 
     Parameters
     ----------
-    program : Program
     name : str
         An identifier of C.
     """
@@ -154,7 +152,6 @@ def c_function(program: Program, name: str, own_functions: bool = False) -> str:
 
     Parameters
     ----------
-    program : Program
     name : str
         An identifier of C.
     own_functions : bool

@@ -22,7 +22,6 @@ def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node
 
     Parameters
     ----------
-    outputs : iterable of Node
     stop : collection of Node
         Nodes at which the traversal stops; the nodes themselves are included.
     """
@@ -94,7 +93,6 @@ def substitute(outputs: Sequence[Node], mapping: Mapping[Node, Node]) -> list[No
 
     Parameters
     ----------
-    outputs : sequence of Node
     mapping : mapping of Node to Node
         Any nodes, not only symbols. The values may belong to another graph: then everything is copied there, and
         unmapped symbols keep their names.
@@ -124,7 +122,6 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> li
 
     Parameters
     ----------
-    outputs : sequence of Node
     values : mapping of str to array-like
         One entry per symbol of the outputs.
 

@@ -57,12 +57,7 @@ class Configuration:
 
 
 class Kinematics:
-    """Evaluator of the programs of a mechanism common to all modes; microseconds per evaluation.
-
-    Parameters
-    ----------
-    automaton : Automaton
-    """
+    """Evaluator of the programs of a mechanism common to all modes; microseconds per evaluation."""
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
@@ -526,8 +521,6 @@ class Forces:
         ----------
         location : ContactLocation
             Of a force.
-        contact : ContactInfo
-        at : Configuration
         """
         acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
         point, directions = contact_at(location, at, acting)

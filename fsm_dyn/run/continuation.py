@@ -98,7 +98,6 @@ def restore(
 
     Parameters
     ----------
-    loop : LoopState
     handle : callable
         Returns the present addresses of the memory of the run.
     saved, first, saver
@@ -334,12 +333,10 @@ def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]
 
     Parameters
     ----------
-    run : RunArguments
     raw : RunArrays
         With the numbers of the machine.
     states : sequence
         Contact states by these numbers.
-    before : Before, optional
 
     Returns
     -------

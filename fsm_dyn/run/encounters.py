@@ -33,7 +33,6 @@ def depths(
 
     Parameters
     ----------
-    contacts : sequence of ContactInfo
     written : mapping
         The contacts of the model by name.
     residual : ndarray, shape (n_rows,)
@@ -68,7 +67,6 @@ def starts_behind(
 
     Parameters
     ----------
-    automaton : Automaton
     states : sequence of int
         Of the contacts, by which some may touch.
     t : float
@@ -161,7 +159,6 @@ def event_mask(
         All of the mechanism.
     chosen, word
         As ``contacts`` and ``word`` of :func:`event_times`.
-    found : TransitionArrays
     states : int8 array, shape (n_modes, n_contacts)
         Contact states of the modes by number.
     owners : sequence of str

@@ -121,7 +121,6 @@ def energy_balance(
         The recorded rows.
     starts : ndarray of bool, shape (n,)
         Which rows begin an interval of the run; no step leads to them.
-    between : SampleBetween
     points : int
         At which powers are evaluated in each step.
     middles : ndarray, shape (n, n_q + n_u), optional
@@ -225,7 +224,6 @@ def _potential_by_impulses(rows: Samples, free: IntArray, middles: FloatArray) -
 
     Parameters
     ----------
-    rows : Samples
     free : ndarray of int, shape (m,)
         Rows with the speeds without impulses; the next ones have the speeds with them.
     middles : ndarray, shape (m, n_q + n_u)
@@ -286,13 +284,8 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
 
     Parameters
     ----------
-    run : Run
     fixed_steps : bool
         Whether the run had no error control.
-
-    Returns
-    -------
-    tuple of str
     """
     record, n_q = run.record, len(run.model.layout.q)
     if len(record.t) < 2:
@@ -350,7 +343,6 @@ def rows_verdicts(rows: Rows, n_q: int, fixed_steps: bool) -> NDArray[np.int8]:
 
     Parameters
     ----------
-    rows : Rows
     n_q : int
         Number of coordinates.
     fixed_steps : bool
@@ -393,7 +385,6 @@ def wear_of(rows: Samples, starts: BoolArray, between: SampleBetween) -> Mapping
         The recorded rows.
     starts : ndarray of bool, shape (n,)
         Which rows begin an interval of the run; no step leads to them.
-    between : SampleBetween
 
     Raises
     ------
@@ -492,7 +483,6 @@ def contact_periods(rows: Samples, starts: BoolArray, between: SampleBetween) ->
         The recorded rows.
     starts : ndarray of bool, shape (n,)
         Which rows begin an interval of the run; no step leads to them.
-    between : SampleBetween
     """
     found = [period for k, row in rows.model.compliant for period in _of_contact(rows, starts, between, k, row)]
     return tuple(sorted(found, key=lambda period: (period.begin, period.name)))

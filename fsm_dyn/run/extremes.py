@@ -254,7 +254,6 @@ def largest_of_runs(
         Times of the rows, s.
     at_rows : ndarray, shape (n,)
         The quantity at the rows.
-    steps : Steps
     end : ndarray, shape (runs,)
         Time after which a run does not count, s; at or after the last of its ``t[first]``.
     between : callable

@@ -53,7 +53,6 @@ def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
 
     Parameters
     ----------
-    numerics : Numerics
     x : ndarray, shape (n, n_x)
         Coordinates and speeds, SI.
     n_q : int
@@ -552,7 +551,6 @@ def judge(run: Run, chains: bool = True) -> dict[str, Judgement]:
 
     Parameters
     ----------
-    run : Run
     chains : bool
         Whether judgements have the chains of transitions.
 

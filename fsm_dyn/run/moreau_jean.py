@@ -384,7 +384,6 @@ def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray
         Times (s) and states of the rows.
     middle : ndarray, shape (n, n_x)
         States at the middle of the step before a row, with the coordinates of the run.
-    n_q : int
     after : ndarray of bool, shape (n,)
         Rows without a step before them, but the first.
     """

@@ -117,10 +117,8 @@ def condition_table(
 
     Parameters
     ----------
-    judged : JudgedConditions
     t : ndarray, shape (n,)
         Times of the rows, s.
-    conditions : iterable
     """
     steps = judged.steps
     wanted = list(dict.fromkeys(conditions))
@@ -221,7 +219,6 @@ def phases_of(table: ConditionTable, phases: Sequence[RunPhase], runs: int) -> l
     ----------
     table : ConditionTable
         Of all conditions of the phases.
-    phases : sequence of RunPhase
     runs : int
         Their number.
     """
@@ -322,12 +319,10 @@ def judged_visits(
 
     Parameters
     ----------
-    judged : JudgedConditions
     t, mode : ndarray, shape (n,)
         Of the rows of all runs.
     begin : ndarray of int, shape (runs + 1,)
         First row of each run, and the number of rows.
-    phases : sequence of RunPhase
     raw : bool
         Whether short visits stay apart.
     """
@@ -362,7 +357,6 @@ def with_phase_rows(
 
     Parameters
     ----------
-    samples : RecordedSamples
     visits : sequence of sequences of PhaseVisit
         Of each run.
 
@@ -509,10 +503,6 @@ class PhaseRules:
 class PhaseFollower:
     """Follows the phases of a run judged at successive times, such as ticks.
 
-    Parameters
-    ----------
-    rules : PhaseRules
-
     Attributes
     ----------
     phase : int
@@ -558,12 +548,7 @@ class PhaseFollower:
 
 
 def phase_rules(automaton: Automaton) -> PhaseRules | None:
-    """Return the phases of a model; None without any.
-
-    Parameters
-    ----------
-    automaton : Automaton
-    """
+    """Return the phases of a model; None without any."""
     phases = tuple(automaton.mechanism.phases.values())
     if not phases:
         return None

@@ -102,10 +102,6 @@ def peak_loads(run: LoadedRun) -> tuple[PeakLoad, ...]:
 
     Forces and torques are those of finite motion, between the rows too; a rigid impact is in the impulses alone.
 
-    Parameters
-    ----------
-    run : LoadedRun
-
     Returns
     -------
     tuple of PeakLoad

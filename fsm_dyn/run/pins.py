@@ -108,7 +108,6 @@ def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: b
 
     Parameters
     ----------
-    mechanism : Mechanism
     rows : sequence of (str, str)
         Name and role of every constraint row, in order.
     cache : bool
@@ -144,10 +143,6 @@ class Pins(Mapping[str, "Pin"]):
     """The connections of a mechanism at some rows of a run, by name.
 
     A name is that of the joint or contact, else ``<parent>_<child>``.
-
-    Parameters
-    ----------
-    samples : PinRows
     """
 
     def __init__(self, samples: PinRows) -> None:
@@ -302,13 +297,7 @@ class Pins(Mapping[str, "Pin"]):
 
 
 class Pin:
-    """Load of the parent on the child in one connection, at some rows of a run.
-
-    Parameters
-    ----------
-    pins : Pins
-    number : int
-    """
+    """Load of the parent on the child in one connection, at some rows of a run."""
 
     def __init__(self, pins: Pins, number: int) -> None:
         self._pins, self._number = pins, number

@@ -217,7 +217,6 @@ def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, cha
 
     Parameters
     ----------
-    before : RunRecord
     after : RunRecord
         Its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
     rows, transitions, change_points : int
@@ -266,7 +265,6 @@ def run_model(
 
     Parameters
     ----------
-    automaton : Automaton
     names, charts : sequences
         The name of the mode and the programs behind every mode index of the run.
     parameters : ndarray, shape (n_p,)
@@ -355,7 +353,6 @@ def record_of(
         As it was at the end of the run.
     names : sequence of str
         The name of the mode behind every mode index of the run.
-    raw : RunArrays
     inputs : InputFunction
         The inputs between the rows.
     labels : Labels, optional

@@ -61,13 +61,7 @@ class Runs(RecordedSamples, ABC):
 
 
 class Run(Runs):
-    """One run.
-
-    Parameters
-    ----------
-    model : RunModel
-    record : RunRecord
-    """
+    """One run."""
 
     def __init__(self, model: RunModel, record: RunRecord) -> None:
         super().__init__(model, record, record.inputs)

@@ -56,10 +56,6 @@ T = TypeVar("T")
 class ExecutablePool:
     """Executables of a graph, each in one run at a time, and results kept for the next runs.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-
     Attributes
     ----------
     graph : ModeGraph
@@ -299,10 +295,6 @@ class RunSetups(ExecutablePool):
             The same in the order of the layout.
         tolerances : Mapping[str, float], optional
             Entries of :class:`fsm_dyn.Tolerances`.
-
-        Returns
-        -------
-        Numerics
         """
         given = tolerances or {}
         return self.remember(

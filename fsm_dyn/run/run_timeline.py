@@ -31,7 +31,6 @@ def timeline_of(
 
     Parameters
     ----------
-    model : RunModel
     record : RunRecord
         Of the run.
     rows : Samples, optional
@@ -55,7 +54,6 @@ def visits_timeline(
 
     Parameters
     ----------
-    reading : RunReading
     rows, groups
         See :func:`timeline_of`.
     """
@@ -382,10 +380,6 @@ def _segments(t: FloatArray, state: FloatArray, height: FloatArray, begin: float
 
 def repeated(names: Sequence[str]) -> tuple[int, int, int] | None:
     """Return the first repetition in a sequence: its start, its length and the number of its rounds.
-
-    Parameters
-    ----------
-    names : sequence of str
 
     Returns
     -------

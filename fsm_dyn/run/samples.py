@@ -261,7 +261,6 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
 
     Parameters
     ----------
-    at : States
     forces : ndarray, shape (n, n_rows)
     size : ndarray, shape (n,)
         The largest force at play, N.
@@ -386,10 +385,6 @@ def drive_program(automaton: Automaton) -> Program | None:
     energies change beyond the work of loads and constraint rows,
 
         P = d(T + V)/dt - sum of the loads' powers - u . (M u_dot - f).
-
-    Parameters
-    ----------
-    automaton : Automaton
 
     Returns
     -------

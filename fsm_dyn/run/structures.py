@@ -332,7 +332,6 @@ def far_tables(
 
     Parameters
     ----------
-    far : FarGuards, optional
     cores : sequence of int
         Address of each mode's core, 0: none.
     kernels : sequence of tuple of int

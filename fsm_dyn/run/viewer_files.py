@@ -87,8 +87,6 @@ def write_rrd(
 
     Parameters
     ----------
-    rows : Samples
-    transitions : sequence of Transition
     sample : callable
         Gives rows at other times, shape (n,), s.
     path : Path

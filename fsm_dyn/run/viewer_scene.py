@@ -97,7 +97,6 @@ def moving_scene(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Movi
 
     Parameters
     ----------
-    rows : Samples
     sample : callable
         Gives rows at other times, shape (n,), s.
     """

@@ -38,7 +38,6 @@ def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int,
 
     Parameters
     ----------
-    states : EntryStates
     t : ndarray, shape (n,)
         Times of the rows of the run, s.
     mode : ndarray of int, shape (n,)
@@ -268,12 +267,7 @@ def clock(time: float) -> str:
 
 
 class RunReading:
-    """Reads a run: its visits with their causes and happenings.
-
-    Parameters
-    ----------
-    run : Run
-    """
+    """Reads a run: its visits with their causes and happenings."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.model, self.rows, self.record = run, run.model, run.all, run.record

@@ -318,7 +318,6 @@ def words_at(automaton: Automaton, x: FloatArray, context: FloatArray) -> Words:
 
     Parameters
     ----------
-    automaton : Automaton
     x, context : ndarrays, shapes (n_x,) and (n_c,)
         A state and its context, SI.
     """
@@ -335,12 +334,7 @@ _SLIDES: Final = ("slide", "slide_opposite")
 
 
 class EntryStates:
-    """States of the entries of contacts in the modes of a run.
-
-    Parameters
-    ----------
-    words : Words
-    """
+    """States of the entries of contacts in the modes of a run."""
 
     def __init__(self, words: Words) -> None:
         self.words = words
@@ -461,8 +455,6 @@ def guard_sentence(words: Words, automaton: Automaton, event: Event, contact: in
 
     Parameters
     ----------
-    words : Words
-    automaton : Automaton
     event : Event
         Of a contact, not of a user-defined transition.
     contact : int
@@ -476,13 +468,7 @@ def guard_sentence(words: Words, automaton: Automaton, event: Event, contact: in
 
 
 class GuardWords:
-    """Sentences about transitions of a live run, from the guards that fired.
-
-    Parameters
-    ----------
-    words : Words
-    automaton : Automaton
-    """
+    """Sentences about transitions of a live run, from the guards that fired."""
 
     def __init__(self, words: Words, automaton: Automaton) -> None:
         self._words, self._automaton = words, automaton
