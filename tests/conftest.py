@@ -58,3 +58,18 @@ def reference():
         return yaml.safe_load((Path(__file__).parent / "reference" / f"{name}.yaml").read_text(encoding="utf-8"))
 
     return load
+
+
+@pytest.fixture(scope="module")
+def kane():
+    """Return a function from a model and mode to its Kane's equations."""
+    import fsm_dyn  # once the environment is set
+
+    graphs = {}
+
+    def of(model, mode):
+        if model not in graphs:
+            graphs[model] = fsm_dyn.compile(model)
+        return graphs[model].modes[mode].kane_equations
+
+    return of

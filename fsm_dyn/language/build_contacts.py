@@ -9,14 +9,14 @@ from itertools import combinations, product
 from typing import Any
 
 from fsm_dyn.core.errors import ExpressionError, InputError, Location, ModelError, did_you_mean
-from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, PolyhedronForm, SegmentForm
+from fsm_dyn.language.body_forms import CurveForm, GeometryForm, OutlineForm, PolygonForm, PolyhedronForm, SegmentForm
 from fsm_dyn.language.check_values import curve_sense, polygon_sense
 from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.language.contacts import BearingContact, Compliance, Contact, FeatureContact, GapContact, LawContact
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import ComposedText, Text, is_name
 from fsm_dyn.language.impositions import GROUND, Imposition
-from fsm_dyn.language.keyed import HasKeys, KeyedMapping, exactly_one, only_with, with_mappings
+from fsm_dyn.language.keyed import HasKeys, KeyedMapping, exactly_one, keys_of, only_with, with_mappings
 from fsm_dyn.language.laws import Entry
 from fsm_dyn.language.mechanism_form import MechanismForm
 from fsm_dyn.language.model import Body, Mechanism
@@ -43,7 +43,11 @@ from fsm_dyn.language.yaml import LocatedStr, where_of
 
 # -- Shapes: defaults, valid combinations of keys, and the sense of polygons ---------------------------------
 
-SHAPE_KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box", "polyhedron")
+OUTLINES = tuple(  # the keys of a shape, one of which it has
+    name
+    for name, (_, key) in keys_of(GeometryForm).items()
+    if any(issubclass(found, OutlineForm) for found in key.kind.mappings)
+)
 NEWTONIAN, ORIGIN = "N", "O"
 
 
@@ -106,7 +110,7 @@ def form_of_label(label: str) -> str:
 def _shape(
     name: str, form: GeometryForm, bodies: Mapping[str, Body], values: Mapping[str, ParameterValue] | None
 ) -> Shape:
-    exactly_one(form, SHAPE_KINDS)
+    exactly_one(form, OUTLINES)
     where, repeat = where_of(name), form.repeat
     if form.line is not None:
         frame, origin = form.line.frame, _origin(name, form.line.frame, form.line.origin, bodies)
@@ -188,7 +192,7 @@ def _spatial(
         origin = _origin(name, form.box.frame, form.box.center, bodies)
         return BoxShape(name=name, frame=form.box.frame, origin=origin, size=form.box.size, where=where)
     if form.sphere is None:
-        raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(SHAPE_KINDS))
+        raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(OUTLINES))
     sphere, inside = form.sphere, _inside(form, "sphere")
     origin = _origin(name, sphere.frame, sphere.center, bodies)
     return SphereShape(name=name, frame=sphere.frame, origin=origin, radius=sphere.radius, inside=inside, where=where)

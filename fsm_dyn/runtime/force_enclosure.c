@@ -685,7 +685,7 @@ FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclos
 
    `codes` (n_g,): below -1 where a guard is one on a force; `order` 1 or 2: the rate up to which they are written, one less in
    the middle; `jets`, `middle`: the values of the program, with room for the guards, twice n jets and 2 n^2 more
-   (run/tables.py); `middle` NULL: nothing is narrowed. */
+   (run/structures.py); `middle` NULL: nothing is narrowed. */
 FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
                                   int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
                                   const struct fsm_part *part)

@@ -12,19 +12,6 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.derive.equations import OUTPUTS
 
 
-@pytest.fixture(scope="module")
-def kane():
-    """Return a function from a model and mode to its Kane's equations."""
-    graphs = {}
-
-    def of(model, mode):
-        if model not in graphs:
-            graphs[model] = fsm_dyn.compile(model)
-        return graphs[model].modes[mode].kane_equations
-
-    return of
-
-
 def assert_equal(found, expected):
     difference = sp.Matrix(found) - sp.Matrix(expected)
     assert sp.simplify(difference) == sp.zeros(*difference.shape)

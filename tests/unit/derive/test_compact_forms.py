@@ -17,19 +17,6 @@ from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.traversal import evaluate
 
 
-@pytest.fixture(scope="module")
-def kane():
-    """Return a function from a model and mode to its Kane's equations."""
-    graphs = {}
-
-    def of(model, mode):
-        if model not in graphs:
-            graphs[model] = fsm_dyn.compile(model)
-        return graphs[model].modes[mode].kane_equations
-
-    return of
-
-
 def per_evaluation(program):
     """Return the operations that are left when parameters have been used up once."""
     cost = Cost(program.layout.p, once=True)

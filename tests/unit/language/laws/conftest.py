@@ -3,6 +3,7 @@
 import pytest
 
 import fsm_dyn
+from fsm_dyn.core.errors import ModelError
 
 #: methods of running a model, with the error of their instants (s)
 METHODS = {
@@ -24,3 +25,22 @@ def run(request):
 
     simulate.off = off
     return simulate
+
+
+@pytest.fixture
+def message_of_block(tmp_path):
+    """Return a function from a wrong contact, on the eighth line of a file, to the message of reading it."""
+
+    def message(contact):
+        path = tmp_path / "block.yaml"
+        path.write_text(
+            "fsm_dyn: 1\nname: block\ncoordinates: {x: m}\npoints: {P: {from: O, at: x*N.x}}\n"
+            "bodies: {block: {center: P, mass: 1 kg}}\nspeeds: {v: rate(x)}\n"
+            f"contacts:\n  {contact}\ninitial: {{x: 0 m}}\n"
+        )
+        with pytest.raises(ModelError) as told:
+            fsm_dyn.compile(path)
+        assert "block.yaml:8:" in str(told.value)
+        return str(told.value)
+
+    return message
