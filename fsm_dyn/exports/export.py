@@ -429,9 +429,7 @@ def prepared(
     def resolved() -> RunOptions:
         numerics = executable.numerics
         atol = np.array(np.broadcast_to(numerics.atol, setup.start.x.shape))
-        return replace(
-            options, until=setup.end, rtol=numerics.rtol, atol=atol, step=options.step or 0.0, max_steps=_MOST_STEPS
-        )
+        return replace(options, until=setup.end, rtol=numerics.rtol, atol=atol, max_steps=_MOST_STEPS)
 
     def run_schedule() -> None:  # which modes and charts it takes
         run_automaton(

@@ -520,6 +520,7 @@ def add_categories(root: Element) -> None:
     """Write the categories of the log."""
     categories = SubElement(root, "LogCategories")
     SubElement(categories, "Category", name="logEvents", description="transitions: time, modes, guards")
+    SubElement(categories, "Category", name="logStatusWarning", description="steps in which a guard was not decided")
     SubElement(categories, "Category", name="logStatusError", description="how a run failed")
 
 

@@ -763,3 +763,15 @@ FSM_API const double *fsm_machine_context(const struct fsm_machine *m)
 {
     return m->state.c.at;
 }
+
+FSM_API int64_t fsm_machine_undecided(const struct fsm_machine *m, int64_t *event, int64_t *subject)
+{
+    const int64_t *noted = m->work.proof_numbers.at;
+    if (event != NULL) {
+        *event = noted[FSM_UNDECIDED_EVENT];
+    }
+    if (subject != NULL) {
+        *subject = noted[FSM_UNDECIDED_SUBJECT];
+    }
+    return noted[FSM_UNDECIDED_STEPS];
+}

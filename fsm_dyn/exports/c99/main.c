@@ -46,6 +46,12 @@ int main(void)
     for (int64_t i = 0; model->output_names[i] != NULL; i++) {
         printf("output %s = %.17g\n", model->output_names[i], (double)fsm_machine_output(machine, i));
     }
+    int64_t event, subject, undecided = fsm_machine_undecided(machine, &event, &subject);
+    if (undecided > 0) {
+        bool written = event == FSM_EVENT_TRANSITION;
+        printf("%ld steps were halved as bounds of the guard of '%s %s' were too wide to decide it\n", (long)undecided,
+               written ? "transition" : model->contact_names[subject], events[event]);
+    }
     if (status == FSM_MODE_NOT_LISTED) {
         for (int64_t k = 0; model->contact_names[k] != NULL; k++) {
             printf("mode that is missing: contact %s, state %d\n", model->contact_names[k], (int)fsm_machine_missing(machine, k));

@@ -27,6 +27,11 @@ static const char *const REASONS[] = {", at the start", "", ", as inputs or para
                                       ", as redundant constraints are inconsistent",
                                       ", as a controller is sampled"};
 
+FSM_LOCAL const char *fmu_event_name(int64_t event)
+{
+    return EVENTS[event];
+}
+
 /* Log a transition: time, modes, reason, guards with their values. */
 static void report_transition(void *data, const struct fsm_transition *transition)
 {

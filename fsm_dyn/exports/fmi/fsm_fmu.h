@@ -57,6 +57,7 @@ struct fmu {
     bool (*update)(struct fmu *fmu);
     void (*updater)(void); // its function
     void (*logger)(void); // of the importer, whose type depends on the version
+    int64_t undecided; // steps that were halved, of which it has been told
     struct fsm_machine *machine;
     char name[64];
 };
@@ -94,6 +95,7 @@ struct fmu_copy {
 FSM_LOCAL struct fmu_places fmu_places(void);
 FSM_LOCAL struct fmu *fmu_create(const char *name, const char *token);
 FSM_LOCAL void fmu_free(struct fmu *fmu);
+FSM_LOCAL const char *fmu_event_name(int64_t event);
 FSM_LOCAL void fmu_error(struct fmu *fmu, const char *format, ...);
 FSM_LOCAL bool fmu_allows(struct fmu *fmu, int phases, const char *function);
 FSM_LOCAL bool fmu_has_room(struct fmu *fmu, const void *place, const char *function);

@@ -12,9 +12,25 @@ FSM_LOCAL bool fmu_enter(struct fmu *fmu, int from, enum fmu_phase to, const cha
     return true;
 }
 
+/* Say for how many steps a guard could not be decided, when that is ten times what was said last. */
+static void tell_undecided(struct fmu *fmu)
+{
+    int64_t event, subject, steps = fsm_machine_undecided(fmu->machine, &event, &subject);
+    if (!fmu->logs || steps == 0 || (steps < 10 * fmu->undecided && steps >= fmu->undecided)) {
+        return;
+    }
+    fmu->undecided = steps;
+    bool written = event == FSM_EVENT_TRANSITION;
+    char text[256];
+    snprintf(text, sizeof text, "%ld steps were halved as bounds of the guard of '%s %s' were too wide to decide it", (long)steps,
+             written ? "transition" : fsm_fmu_model->contact_names[subject], fmu_event_name(event));
+    fmu->report(fmu, false, "logStatusWarning", text);
+}
+
 /* Accept a status, or report why the run ended; false where it failed. */
 static bool judge(struct fmu *fmu, enum fsm_status status)
 {
+    tell_undecided(fmu);
     if (status == FSM_STOPPED) {
         fmu->stopped = true;
     } else if (status != FSM_DONE && status != FSM_PAUSED) {
