@@ -4,14 +4,29 @@
 
 /* -- Input signals over time: tables of polynomial pieces, and kernels. */
 
-/* Write the inputs and their three rates at `t` (s) into the context `c`, where any of them varies.
+/* Whether all inputs are constant up to the next breakpoint at which a step ends. */
+static bool are_constant(const struct fsm_input_tables *inputs, int64_t segment)
+{
+    if (inputs->kernels.n > 0 || inputs->next_hard.at[segment] != segment + 1) {
+        return false;
+    }
+    const double *piece = &AT3(inputs->pieces, segment, 0, 0);
+    bool constant = true;
+    for (int64_t i = 0; i < inputs->counts->n_inputs && constant; i++) {
+        constant = piece[4 * i + 1] == 0.0 && piece[4 * i + 2] == 0.0 && piece[4 * i + 3] == 0.0;
+    }
+    return constant;
+}
+
+/* Write the inputs and their three rates at `t` (s) into the context `c`, where any of them varies: what is constant was
+   written where its segment began.
 
    `segment` begins at the last breakpoint at which a step had to end; the smooth pieces up to the next one are
    searched from there, and the limit from the left is taken at the next one. */
 FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                  fsm_vector c)
 {
-    if (inputs->counts->constant == 0) {
+    if (inputs->counts->constant == 0 && !are_constant(inputs, segment)) {
         fsm_write_inputs(inputs, t, segment, x, c);
     }
 }
