@@ -70,6 +70,7 @@ class RunOutputs:
     save_run: bool = False
     mcap: bool = False
     gltf: bool = False
+    usd: bool = False
     parquet: bool = False
     rerun: bool = False
     html: Path | None = None
@@ -89,6 +90,7 @@ class RunOutputs:
             or self.save_run
             or self.mcap
             or self.gltf
+            or self.usd
             or self.parquet
             or self.rerun
             or self.plots
@@ -115,6 +117,8 @@ def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
         files.append(trajectory.to_mcap(stem.with_suffix(".mcap")))
     if outputs.gltf:
         files.append(trajectory.to_gltf(stem.with_suffix(".glb")))
+    if outputs.usd:
+        files.append(trajectory.to_usd(stem.with_suffix(".usdc")))
     if outputs.parquet:
         files.append(trajectory.to_parquet(stem.with_suffix(".parquet")))
     if outputs.rerun:
@@ -483,6 +487,7 @@ def run_command(
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     mcap: Annotated[bool, typer.Option("--mcap", help="Write MCAP for viewers (the extra 'live').")] = False,
     gltf: Annotated[bool, typer.Option("--gltf", help="Write the animation as glTF, .glb.")] = False,
+    usd: Annotated[bool, typer.Option("--usd", help="Write the animation as USD, .usdc.")] = False,
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Write every column as Parquet (the extra 'columns').")
     ] = False,
@@ -501,9 +506,8 @@ def run_command(
 ) -> None:
     """Simulate a model and list the phases or modes it visits, with their causes."""
     outputs = RunOutputs(
-        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, gltf=gltf, parquet=parquet, rerun=rerun, figure=figure,
-        motion=motion, save_run=save_run,
-        html=html,
+        folder=out, csv=csv, netcdf=netcdf, mcap=mcap, gltf=gltf, usd=usd, parquet=parquet, rerun=rerun, figure=figure,
+        motion=motion, save_run=save_run, html=html,
         animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,
         full_names=full_names,
     ).with_defaults()  # fmt: skip

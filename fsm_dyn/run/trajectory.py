@@ -631,6 +631,32 @@ class Trajectory:
 
         return write_glb(self.rows, self.sample, Path(path))
 
+    def to_usd(self, path: str | Path) -> Path:
+        """Write the outlines with their motion as USD, ``.usda`` (text) or ``.usdc``; return the path.
+
+        A transform for each frame with outlines, sampled 60 times a second; lengths in m, a time code is 1/60 s.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If the run has no drawing, the name ends otherwise, or the package usd-core is not installed (the extra
+            ``usd``).
+        """
+        # drawn for files alone
+        from fsm_dyn.run.viewer_files import write_usd
+
+        return write_usd(self.rows, self.sample, Path(path))
+
 
 # -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
 

@@ -1,12 +1,14 @@
-"""A run as files for viewers: MCAP with JSON schemas, a recording of Rerun, glTF 2.0."""
+"""A run as files for viewers: MCAP with JSON schemas, a recording of Rerun, glTF 2.0, USD."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +17,7 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.files import whole_file
+from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import INPUT
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.samples import Samples
@@ -209,16 +212,49 @@ def write_glb(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path
     InputError
         The model has no drawing.
     """
+    document = _Document(rows.model.name)
+    document.add(_keyed_scene(rows, sample))
+    with whole_file(path) as temporary:
+        temporary.write_bytes(document.packed())
+    return path
+
+
+def _keyed_scene(rows: Samples, sample: Callable[[FloatArray], Samples]) -> MovingScene:
+    """Return the outlines of a run at the times of keys; raise InputError for a model without a drawing."""
     if rows.model.scene is None or rows.model.automaton is None:
         raise InputError("the run has no drawing", remedy="open it with its model")
     span = float(rows.t[-1] - rows.t[0])
     count = min(max(FEWEST_KEYS, math.ceil(span / KEY_INTERVAL)), MOST_KEYS)
-    moving = MovingScene(rows.model.scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1)))
-    document = _Document(rows.model.name)
-    document.add(moving)
-    with whole_file(path) as temporary:
-        temporary.write_bytes(document.packed())
-    return path
+    return MovingScene(rows.model.scene, sample(np.linspace(rows.t[0], rows.t[-1], count + 1)))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Part of an outline in its frame: a line through points (n, 3), m, a closed one, or triangles of them."""
+
+    kind: int
+    points: FloatArray
+    colour: str
+    triangles: Sequence[int] = ()
+
+
+def _parts(moving: MovingScene, shape: SceneShape, number: int) -> list[_Part]:
+    """Return an outline as lines, a face or plate as triangles, a sphere for a silhouette or a dot."""
+    points, (fill, edge) = moving.outline(shape), moving.colours_of(shape.owner)
+    if shape.facing or len(points) == 1:
+        radius = float(np.linalg.norm(points, axis=1).max()) if shape.facing else 0.01 * moving.size
+        corners, triangles = _ball()
+        place = np.zeros(3) if shape.facing else points[0]
+        return [_Part(_TRIANGLES, place + radius * corners, fill, triangles)]
+    found = [_Part(_LINE_LOOP if shape.closed or shape.plane else _LINE_STRIP, points, edge)]
+    if shape.outward or shape.plane:
+        fan = [k for i in range(1, len(points) - 1) for k in (0, i, i + 1)]
+        found.append(_Part(_TRIANGLES, points, fill, fan))
+    elif shape.closed and shape.points.shape[1] == 2 and len(points) >= 3:
+        depth = _DEPTH * moving.size * (1.0 + number / len(moving.scene.shapes))  # no faces coincide
+        corners, triangles = extruded(points, depth)
+        found.append(_Part(_TRIANGLES, corners, fill, triangles))
+    return found
 
 
 class _Document:
@@ -268,43 +304,27 @@ class _Document:
         self.channels.append({"sampler": len(self.samplers) - 1, "target": {"node": node, "path": target}})
 
     def shape(self, moving: MovingScene, shape: SceneShape, number: int) -> int:
-        """Add an outline as lines, a face or plate as triangles, a sphere for a silhouette or a dot."""
-        points, (fill, edge) = moving.outline(shape), moving.colours_of(shape.owner)
+        """Add an outline."""
         name = f"{shape.body} {number}"
-        if shape.facing or len(points) == 1:
-            radius = float(np.linalg.norm(points, axis=1).max()) if shape.facing else 0.01 * moving.size
-            place = np.zeros(3) if shape.facing else points[0]
-            corners, triangles = _ball()
-            parts = [self.primitive(place + radius * corners, _TRIANGLES, fill, triangles)]
-        else:
-            closed = shape.closed or shape.plane
-            parts = [self.primitive(points, _LINE_LOOP if closed else _LINE_STRIP, edge)]
-            if shape.outward or shape.plane:
-                fan = [k for i in range(1, len(points) - 1) for k in (0, i, i + 1)]
-                parts.append(self.primitive(points, _TRIANGLES, fill, fan))
-            elif shape.closed and shape.points.shape[1] == 2 and len(points) >= 3:
-                depth = _DEPTH * moving.size * (1.0 + number / len(moving.scene.shapes))  # no faces coincide
-                corners, triangles = extruded(points, depth)
-                parts.append(self.primitive(corners, _TRIANGLES, fill, triangles))
+        parts = [self.primitive(part) for part in _parts(moving, shape, number)]
         self.meshes.append({"name": name, "primitives": parts})
         return self.node({"name": name, "mesh": len(self.meshes) - 1})
 
-    def primitive(self, points: FloatArray, mode: int, colour: str, indices: Sequence[int] = ()) -> dict[str, Any]:
-        """Return a part of a mesh: points (n, 3), m, in the order of `indices`, if there are any."""
-        part: dict[str, Any] = {"attributes": {"POSITION": self.accessor(points, "VEC3")}, "mode": mode}
-        part["material"] = self.material(colour)
-        if indices:
-            part["indices"] = self.accessor(np.array(indices)[:, None], "SCALAR", _UNSIGNED)
-        return part
+    def primitive(self, part: _Part) -> dict[str, Any]:
+        """Return a part of a mesh."""
+        found: dict[str, Any] = {"attributes": {"POSITION": self.accessor(part.points, "VEC3")}, "mode": part.kind}
+        found["material"] = self.material(part.colour)
+        if part.triangles:
+            found["indices"] = self.accessor(np.array(part.triangles)[:, None], "SCALAR", _UNSIGNED)
+        return found
 
     def material(self, colour: str) -> int:
         """Return the number of the material of a colour, ``#RRGGBB``."""
         if colour not in self.colours:
             self.colours[colour] = len(self.materials)
-            parts = [(int(colour[k : k + 2], 16) / 255.0) ** 2.2 for k in (1, 3, 5)]  # linear, from sRGB
             self.materials.append(
                 {"name": colour, "doubleSided": True,
-                 "pbrMetallicRoughness": {"baseColorFactor": [*parts, 1.0], "metallicFactor": 0.0}}
+                 "pbrMetallicRoughness": {"baseColorFactor": [*_linear(colour), 1.0], "metallicFactor": 0.0}}
             )  # fmt: skip
         return self.colours[colour]
 
@@ -335,6 +355,11 @@ class _Document:
         size = 12 + 8 + len(text) + 8 + len(data)
         head = struct.pack("<III", _MAGIC, 2, size)
         return head + struct.pack("<II", len(text), _JSON) + text + struct.pack("<II", len(data), _BINARY) + data
+
+
+def _linear(colour: str) -> list[float]:
+    """Return ``#RRGGBB``, which is sRGB, as linear parts of one."""
+    return [(int(colour[k : k + 2], 16) / 255.0) ** 2.2 for k in (1, 3, 5)]
 
 
 def continuous(turns: FloatArray) -> FloatArray:
@@ -395,3 +420,102 @@ def _ball(rings: int = 12, sectors: int = 20) -> tuple[FloatArray, list[int]]:
             one, other = ring * sectors + sector, ring * sectors + (sector + 1) % sectors
             triangles += [one, one + sectors, other, other, one + sectors, other + sectors]
     return corners, triangles
+
+
+# -- USD (Alliance for OpenUSD, Core Specification), for programs of scenes in space ----------------------------
+
+
+USD: Final = (".usda", ".usdc", ".usd")
+_THIN: Final = 0.004  # of the drawing's size: lines
+
+
+def write_usd(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path) -> Path:
+    """Write the outlines of a run with their motion; see :meth:`Trajectory.to_usd`.
+
+    ``sample`` gives rows at other times, shape (n,), s.
+
+    Raises
+    ------
+    InputError
+        The model has no drawing, the name of the file ends otherwise, or the package usd-core is not installed.
+    """
+    if path.suffix not in USD:
+        raise InputError("the name of a USD file ends otherwise", found=path.name, allowed=", ".join(USD))
+    usd = {name: optional_library(f"pxr.{name}", "usd") for name in ("Usd", "UsdGeom", "Gf", "Tf")}
+    scene = _UsdScene(SimpleNamespace(**usd), rows.model.name)
+    scene.add(_keyed_scene(rows, sample))
+    with whole_file(path) as temporary:
+        scene.stage.GetRootLayer().Export(str(temporary))
+    return path
+
+
+class _UsdScene:
+    """A stage under construction: a transform for each frame, with its outlines as curves and meshes."""
+
+    def __init__(self, usd: Any, name: str) -> None:
+        self.usd, self.stage = usd, usd.Usd.Stage.CreateInMemory()
+        self.root = f"/{usd.Tf.MakeValidIdentifier(name)}"
+        self.stage.SetDefaultPrim(usd.UsdGeom.Xform.Define(self.stage, self.root).GetPrim())
+        usd.UsdGeom.SetStageMetersPerUnit(self.stage, 1.0)
+
+    def add(self, moving: MovingScene) -> None:
+        """Add the frames of a scene with their motion, and the outlines in them."""
+        space = any(shape.points.shape[1] == 3 for shape in moving.scene.shapes)
+        tokens = self.usd.UsdGeom.Tokens
+        self.usd.UsdGeom.SetStageUpAxis(self.stage, tokens.z if space else tokens.y)
+        codes = ((moving.samples.t - moving.samples.t[0]) / KEY_INTERVAL).tolist()
+        for set_rate in (self.stage.SetTimeCodesPerSecond, self.stage.SetFramesPerSecond):
+            set_rate(1.0 / KEY_INTERVAL)
+        self.stage.SetStartTimeCode(0.0)
+        self.stage.SetEndTimeCode(codes[-1])
+        for frame, origin in moving.frames:
+            path = self.path(self.root, frame_name(frame, origin))
+            form = self.usd.UsdGeom.Xform.Define(self.stage, path)
+            double = self.usd.UsdGeom.XformOp.PrecisionDouble
+            self.animate(form.AddTranslateOp(double), codes, moving.placed.point(origin), self.usd.Gf.Vec3d)
+            x, y, z, w = continuous(moving.turns(frame)).T
+            self.animate(form.AddOrientOp(double), codes, np.column_stack([w, x, y, z]), self.usd.Gf.Quatd)
+            for k, shape in enumerate(moving.scene.shapes):
+                if (shape.frame, shape.origin) == (frame, origin):
+                    for number, part in enumerate(_parts(moving, shape, k)):
+                        self.draw(self.path(path, f"{shape.body} {k} {number}"), part, _THIN * moving.size)
+
+    def path(self, parent: str, name: str) -> str:
+        """Return the path of a part beneath another one, by a name that is not taken."""
+        plain = f"{parent}/{self.usd.Tf.MakeValidIdentifier(name)}"
+        others = (f"{plain}_{k}" for k in itertools.count(2))
+        return next(path for path in itertools.chain([plain], others) if not self.stage.GetPrimAtPath(path))
+
+    def animate(self, operation: Any, codes: Sequence[float], values: FloatArray, kind: Callable[..., Any]) -> None:
+        """Let a transform follow values (n, k) at time codes; one value, if they are all alike."""
+        rows = values.tolist()
+        if not np.ptp(values, axis=0).any():
+            operation.Set(kind(*rows[0]))
+            return
+        for code, row in zip(codes, rows, strict=True):
+            operation.Set(kind(*row), code)
+
+    def draw(self, path: str, part: _Part, width: float) -> None:
+        """Add a part of an outline as a curve or a mesh."""
+        geometry, points = self.usd.UsdGeom, part.points.tolist()
+        if part.kind == _TRIANGLES:
+            drawn = geometry.Mesh.Define(self.stage, path)
+            drawn.CreateFaceVertexCountsAttr([3] * (len(part.triangles) // 3))
+            drawn.CreateFaceVertexIndicesAttr(list(part.triangles))
+            drawn.CreateSubdivisionSchemeAttr(geometry.Tokens.none)
+            drawn.CreateDoubleSidedAttr(True)
+            margin = 0.0
+        else:
+            drawn = geometry.BasisCurves.Define(self.stage, path)
+            drawn.CreateTypeAttr(geometry.Tokens.linear)
+            wrap = geometry.Tokens.periodic if part.kind == _LINE_LOOP else geometry.Tokens.nonperiodic
+            drawn.CreateWrapAttr(wrap)
+            drawn.CreateCurveVertexCountsAttr([len(points)])
+            drawn.CreateWidthsAttr([width])
+            drawn.SetWidthsInterpolation(geometry.Tokens.constant)
+            margin = width
+        drawn.CreatePointsAttr(points)
+        drawn.CreateExtentAttr(
+            [(part.points.min(axis=0) - margin).tolist(), (part.points.max(axis=0) + margin).tolist()]
+        )
+        drawn.CreateDisplayColorAttr([tuple(_linear(part.colour))])
