@@ -276,23 +276,11 @@ def explore(
     RunError
         None of the first runs could begin.
     """
-    for name, number in (("depth", depth), ("samples", samples)):
-        if not isinstance(number, int) or number < (0 if name == "depth" else 1):
-            raise InputError(name, found=repr(number), allowed="a whole number, 1 or more; depth may be 0")
-    layout = graph.automaton.terms.layout
-    for name in inputs or {}:
-        if name not in layout.w:
-            raise InputError(f"no input '{name}'", allowed=", ".join(layout.w) or "the model has none")
-    for name, bounds in (inputs or {}).items():
-        numbers = np.asarray(bounds) if isinstance(bounds, Sequence) else np.zeros(0)
-        if numbers.shape != (2,) or numbers.dtype.kind not in "iuf" or not -np.inf < numbers[0] <= numbers[1] < np.inf:
-            raise InputError(f"no range of input '{name}'", found=repr(bounds), allowed="(least, greatest), SI units")
-    if duration is not None and not 0.0 < duration < np.inf:
-        raise InputError("duration", found=repr(duration), allowed="a positive number of seconds")
+    _check(graph, depth, samples, inputs or {}, duration)
     found = _Findings(graph)
     first = [_Case((from_ or {},), scenario=name) for name in (None, *graph.automaton.mechanism.scenarios)]
     if not schedules:
-        first = [_Case((from_ or {},), dict.fromkeys(layout.w, 0.0))]
+        first = [_Case((from_ or {},), dict.fromkeys(graph.automaton.terms.layout.w, 0.0))]
     found.add(_met_in(graph, first, jobs), 0)
     if not found.modes:
         for case in first:  # raises errors of the start
@@ -313,6 +301,31 @@ def explore(
         found.add(_met_in(graph, cases, jobs), level)
     progress(found.runs, found.runs)
     return found.result(depth, seed)
+
+
+def _check(
+    graph: ModeGraph, depth: int, samples: int, inputs: Mapping[str, tuple[float, float]], duration: float | None
+) -> None:
+    """Check the arguments of an exploration.
+
+    Raises
+    ------
+    InputError
+        An argument is not a positive number, or an input does not exist or has no range.
+    """
+    for name, number in (("depth", depth), ("samples", samples)):
+        if not isinstance(number, int) or number < (0 if name == "depth" else 1):
+            raise InputError(name, found=repr(number), allowed="a whole number, 1 or more; depth may be 0")
+    layout = graph.automaton.terms.layout
+    for name in inputs:
+        if name not in layout.w:
+            raise InputError(f"no input '{name}'", allowed=", ".join(layout.w) or "the model has none")
+    for name, bounds in inputs.items():
+        numbers = np.asarray(bounds) if isinstance(bounds, Sequence) else np.zeros(0)
+        if numbers.shape != (2,) or numbers.dtype.kind not in "iuf" or not -np.inf < numbers[0] <= numbers[1] < np.inf:
+            raise InputError(f"no range of input '{name}'", found=repr(bounds), allowed="(least, greatest), SI units")
+    if duration is not None and not 0.0 < duration < np.inf:
+        raise InputError("duration", found=repr(duration), allowed="a positive number of seconds")
 
 
 def _cases(

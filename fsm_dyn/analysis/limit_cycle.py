@@ -729,11 +729,7 @@ def limit_cycle(
     automaton = setting.executable.automaton
     layout = automaton.terms.layout
     begin = read_section(automaton, section)
-    for name in advancing:
-        if name not in (*layout.q, *layout.memory):
-            known = (*layout.q, *layout.memory)
-            raise InputError(f"advancing: no coordinate or memory '{name}'", remedy=did_you_mean(name, known))
-    growth = _growth(advancing, setting) if isinstance(advancing, Mapping) else {}
+    growth = _growth(advancing, setting)
     _require_autonomous(setting)
     start = setting.start(guess if guess is not None else initial)
     point = SectionPoint(start.x, start.context, start.states)
@@ -748,9 +744,6 @@ def limit_cycle(
             point = search.again(point, search.go(point, settled=False).point)
     point, found = search.newton(point, tol)
     derivative, basis = returns.derivative(found)
-    kept = search.kept
-    reduced = np.linalg.qr(basis[kept])[0][:, : np.linalg.matrix_rank(basis[kept], 1e-9)] if basis.size else basis[kept]
-    multipliers = np.linalg.eigvals(reduced.T @ derivative[np.ix_(kept, kept)] @ reduced).astype(np.complex128)
     whole = setting.run(point.x, point.context, point.states, found.time)
     return LimitCycle(
         period=returns.period(found, point),
@@ -758,7 +751,7 @@ def limit_cycle(
         u=point.x[len(layout.q) :],
         mode=setting.executable.automaton.name_of(point.states).name,
         memory=dict(zip(layout.memory, point.context[layout.memory_slice].tolist(), strict=True)),
-        floquet_multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
+        floquet_multipliers=_multipliers(derivative, basis, search.kept),
         states=states,
         monodromy=derivative,
         residual=search.size(search.residual(point, found)),
@@ -847,12 +840,29 @@ class _Search:
         return None
 
 
-def _growth(advancing: Mapping[str, float | str], setting: AnalysisSetup) -> dict[str, float]:
-    """Return the growth of coordinates from return to return (SI)."""
+def _growth(advancing: Sequence[str] | Mapping[str, float | str], setting: AnalysisSetup) -> dict[str, float]:
+    """Return the growth from return to return (SI) of the coordinates given with one; InputError for an unknown one."""
+    layout = setting.executable.automaton.terms.layout
+    for name in advancing:
+        if name not in (*layout.q, *layout.memory):
+            known = (*layout.q, *layout.memory)
+            raise InputError(f"advancing: no coordinate or memory '{name}'", remedy=did_you_mean(name, known))
+    if not isinstance(advancing, Mapping):
+        return {}
     return {
         name: evaluate_expression(Text(value), setting.numbers) if isinstance(value, str) else float(value)
         for name, value in advancing.items()
     }
+
+
+def _multipliers(derivative: Array, basis: Array, kept: list[int]) -> npt.NDArray[np.complex128]:
+    """Return the eigenvalues of a return map within its section, the largest first.
+
+    ``derivative`` (n_z, n_z), of the map; ``basis`` (n_z, d), of the section after it; ``kept``: states that count.
+    """
+    reduced = np.linalg.qr(basis[kept])[0][:, : np.linalg.matrix_rank(basis[kept], 1e-9)] if basis.size else basis[kept]
+    found = np.linalg.eigvals(reduced.T @ derivative[np.ix_(kept, kept)] @ reduced).astype(np.complex128)
+    return found[np.argsort(-np.abs(found), kind="stable")]
 
 
 def _require_autonomous(setting: AnalysisSetup) -> None:

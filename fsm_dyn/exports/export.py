@@ -346,10 +346,7 @@ def export(
     elif target == MJCF:
         files = _mjcf(graph, options)
     elif target == MODELICA:
-        from fsm_dyn.exports.description_languages import modelica  # for this target alone
-
-        run = prepared(graph, options, listed_modes)
-        files = {f"{run.prefix}.mo": modelica(run, mode)}
+        files = _modelica(prepared(graph, options, listed_modes), mode)
     else:
         run = prepared(graph, options, listed_modes, real, outputs)
         if target in ("fmu2", "fmu3"):
@@ -590,6 +587,12 @@ def _page(graph: ModeGraph, options: RunOptions, listed_modes: bool) -> dict[str
     coupled, changed = for_page(graph, options.parameters)
     run = prepared(coupled, replace(options, parameters=changed), listed_modes)
     return {f"{run.prefix}.html": page(run, coupled, bool(graph.automaton.mechanism.ports))}
+
+
+def _modelica(run: ExportedRun, mode: str | None) -> dict[str, bytes]:
+    from fsm_dyn.exports.description_languages import modelica  # for this target alone
+
+    return {f"{run.prefix}.mo": modelica(run, mode)}
 
 
 def _mjcf(graph: ModeGraph, options: RunOptions) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""A run as a timeline, the placement of its scene over time, the contents of its score."""
+"""A run as a timeline and in a notebook, the placement of its scene over time, the contents of its score."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.run_diagrams import Strip, Timeline
+from fsm_dyn.draw.run_diagrams import Strip, Timeline, timeline_svg, visit_graph_svg
+from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run import Run
 from fsm_dyn.run.samples import Samples, stacked
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
-from fsm_dyn.run.visits import RunReading, Visit, clock
+from fsm_dyn.run.transitions import Transitions, counted
+from fsm_dyn.run.visits import RunReading, Visit, Visits, clock
 from fsm_dyn.run.words import OPEN, slides
 
 # -- A run as a timeline: its modes, transitions and columns, dense enough for smooth lines ------------------
@@ -396,3 +399,39 @@ def repeated(names: Sequence[str]) -> tuple[int, int, int] | None:
             if rounds >= _ROUNDS and rounds * length >= _REPEATED * count:
                 return first, length, rounds
     return None
+
+
+# -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
+
+_MOST_ROWS: Final = 20  # transitions in the table
+_MOST_STRIPS: Final = 4
+
+
+def _run_svg(run: Run) -> str:
+    """Return the picture of a run over time: its modes, coordinates, speeds."""
+    groups = columns_by_unit(run.model, (run.model.layout.q, run.model.layout.u))[:_MOST_STRIPS]
+    return timeline_svg(timeline_of(run.model, run.record, dense_rows(run.all, run.sample), groups))
+
+
+def run_html(run: Run, ending: Callable[[], tuple[str, ...]], visits: Visits | None = None) -> str:
+    """Return a run as a notebook shows it; whatever the model's text says stays text.
+
+    ``ending`` describes the end of a failed run, line by line.
+    """
+    model, record, transitions = run.model, run.record, run.record.transitions
+    told = (
+        f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {counted(transitions)}; {record.outcome.name}"
+    )
+    head = element("p", f"{element('b', escaped(model.name))}: {escaped(told)}")
+    parts = [head]
+    if visits is not None:
+        parts += [visit_graph_svg(visits.diagram(), f"Graph of this run of {model.name}"), visits._repr_html_()]
+    parts.append(_run_svg(run))
+    if record.outcome.failed:
+        parts.append(element("pre", escaped("\n".join(ending()))))
+    if transitions:
+        shown = Transitions(transitions[:_MOST_ROWS])._repr_html_()
+        more = len(transitions) - _MOST_ROWS
+        rest = element("p", f"and {more} more") if more > 0 else ""
+        parts.append(element("details", element("summary", "Transitions") + shown + rest))
+    return element("div", parts)

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
-from fsm_dyn.draw.run_diagrams import timeline_svg, visit_graph_svg
-from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.language.requirement import WEAR
 from fsm_dyn.run import run_files as data_sets
 from fsm_dyn.run.continuation import StoredContinuation
@@ -38,7 +36,7 @@ from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run import Run
 from fsm_dyn.run.run_files import run_bytes
 from fsm_dyn.run.run_options import MOST_STEPS
-from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
+from fsm_dyn.run.run_timeline import run_html
 from fsm_dyn.run.samples import Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
 from fsm_dyn.run.visits import RunReading, Visits
@@ -656,39 +654,3 @@ class Trajectory:
         from fsm_dyn.run.viewer_files import write_usd
 
         return write_usd(self.rows, self.sample, Path(path))
-
-
-# -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
-
-MOST_ROWS = 20  # transitions in the table
-_MOST_STRIPS = 4
-
-
-def run_svg(run: Run) -> str:
-    """Return the picture of a run over time: its modes, coordinates, speeds."""
-    groups = columns_by_unit(run.model, (run.model.layout.q, run.model.layout.u))[:_MOST_STRIPS]
-    return timeline_svg(timeline_of(run.model, run.record, dense_rows(run.all, run.sample), groups))
-
-
-def run_html(run: Run, ending: Callable[[], tuple[str, ...]], visits: Visits | None = None) -> str:
-    """Return a run as a notebook shows it; whatever the model's text says stays text.
-
-    ``ending`` describes the end of a failed run, line by line.
-    """
-    model, record, transitions = run.model, run.record, run.record.transitions
-    told = (
-        f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {counted(transitions)}; {record.outcome.name}"
-    )
-    head = element("p", f"{element('b', escaped(model.name))}: {escaped(told)}")
-    parts = [head]
-    if visits is not None:
-        parts += [visit_graph_svg(visits.diagram(), f"Graph of this run of {model.name}"), visits._repr_html_()]
-    parts.append(run_svg(run))
-    if record.outcome.failed:
-        parts.append(element("pre", escaped("\n".join(ending()))))
-    if transitions:
-        shown = Transitions(transitions[:MOST_ROWS])._repr_html_()
-        more = len(transitions) - MOST_ROWS
-        rest = element("p", f"and {more} more") if more > 0 else ""
-        parts.append(element("details", element("summary", "Transitions") + shown + rest))
-    return element("div", parts)
