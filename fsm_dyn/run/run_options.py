@@ -224,6 +224,7 @@ class RunOptions:
         after, longest = values["derive_after"], values["max_step"]
         values["derive_after"] = math.inf if isinstance(after, float) and after < 0 else after
         values["max_step"] = math.inf if longest is None else longest
+        values["step"] = values["step"] or None  # 0: none
         return cls(**values)
 
 

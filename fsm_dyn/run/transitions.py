@@ -351,7 +351,7 @@ def _moved(automaton: Automaton, labels: Labels, contact: int, event: Event, bef
         return f"{name} impacts and stays closed"
     if event is Event.OPENS and automaton.contacts[contact].bilateral:
         return f"{name} changes to its opposite face"
-    if event is Event.OPENS and after != FREE:  # it stays, with others beside it
+    if event is Event.OPENS and after != FREE:  # it stays, with others
         return f"the force of {name} fell to zero"
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"

@@ -18,7 +18,7 @@ from fsm_dyn.core.errors import FsmDynError
 # -- The functions of the shared library, with the types of their arguments ----------------------------------
 #
 # The library is found like a Python module, so an installation from a wheel, an editable one and a checkout with a
-# library beside its sources all work. Calls release the interpreter's lock.
+# library next to its sources all work. Calls release the interpreter's lock.
 
 _MODULE: Final = "fsm_dyn.runtime._fsm_runtime"
 
@@ -155,7 +155,7 @@ def _load() -> ctypes.CDLL:
 
 
 def _sources() -> str:
-    """Return the digest of the sources beside this file, as ``CMakeLists.txt`` works it out."""
+    """Return the digest of the sources next to this file, as ``CMakeLists.txt`` works it out."""
     folder = Path(__file__).parent
     names = sorted(path.name for path in folder.iterdir() if path.suffix in (".c", ".h"))
     digests = "".join(f"{name} {hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n" for name in names)

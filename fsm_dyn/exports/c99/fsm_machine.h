@@ -157,7 +157,7 @@ FSM_API int64_t fsm_machine_phase(struct fsm_machine *machine);
 FSM_API const char *fsm_machine_phase_name(const struct fsm_machine *machine, int64_t phase);
 FSM_API double fsm_machine_output(struct fsm_machine *machine, int64_t output);
 /* How many steps were halved since the start because bounds of a guard were too wide to decide it; of the last such guard
-   `event` is what it detects, and `subject` the number of its contact, or of its user-defined transition.  Either may be
+   `event` is its event, and `subject` the number of its contact, or of its user-defined transition.  Either may be
    NULL.  No event is missed by that, but steps are short: bring repeated terms of its expression together. */
 FSM_API int64_t fsm_machine_undecided(const struct fsm_machine *machine, int64_t *event, int64_t *subject);
 

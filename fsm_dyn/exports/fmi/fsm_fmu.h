@@ -57,7 +57,7 @@ struct fmu {
     bool (*update)(struct fmu *fmu);
     void (*updater)(void); // its function
     void (*logger)(void); // of the importer, whose type depends on the version
-    int64_t undecided; // steps that were halved, of which it has been told
+    int64_t undecided; // steps that were halved, of which it has been reported
     struct fsm_machine *machine;
     char name[64];
 };

@@ -12,7 +12,7 @@ FSM_LOCAL bool fmu_enter(struct fmu *fmu, int from, enum fmu_phase to, const cha
     return true;
 }
 
-/* Say for how many steps a guard could not be decided, when that is ten times what was said last. */
+/* Say for how many steps a guard could not be decided, if these are ten times as many as reported last. */
 static void tell_undecided(struct fmu *fmu)
 {
     int64_t event, subject, steps = fsm_machine_undecided(fmu->machine, &event, &subject);
