@@ -6,6 +6,7 @@ from tests.campaigns import (
     agreement,
     artefacts,
     caches,
+    component_throws,
     continued,
     edges_of_shapes,
     endurance,
@@ -64,6 +65,9 @@ CAMPAIGNS = {
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
     "laws, aimed throws": Kind(throws.case, 1000, "no touch of two shapes missed, times to 1e-7 s", throws.BATCH),
+    "laws, throws at components": Kind(
+        component_throws.case, 100, "first touches of shapes in components, as written flat", component_throws.BATCH
+    ),
     "laws, narrow guards": Kind(
         narrow_guards.case, 700, "every event of a closed form, to 1e-7 s", narrow_guards.BATCH
     ),
