@@ -305,6 +305,7 @@ def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None)
 
 _FIRST_ROWS: Final = 512
 _FIRST_TRANSITIONS: Final = 64
+_MORE: Final = 4  # times the room where there is too little
 _WORST_PIVOT: Final = 1e-13
 _MOST_IDLE: Final = 4
 _MOST_IDLE_ROWS: Final = 4096
@@ -536,13 +537,13 @@ def _differ_in_modes_alone(before: Tables, after: Tables) -> bool:
 
 
 def _grow_buffers(loop: LoopState) -> None:
-    """Double the room of nearly full arrays."""
+    """Give nearly full arrays more room: what is not written yet takes no memory."""
     old = loop.buffers
     rows, records = int(loop.state.counters[Counters.ROWS]), int(loop.state.counters[Counters.TRANSITIONS])
-    more_rows = len(old.modes) * (2 if rows + ROWS_PER_TURN > len(old.modes) else 1)
-    more_records = len(old.transitions) * (2 if records >= len(old.transitions) else 1)
+    more_rows = len(old.modes) * (_MORE if rows + ROWS_PER_TURN > len(old.modes) else 1)
+    more_records = len(old.transitions) * (_MORE if records >= len(old.transitions) else 1)
     passed = int(loop.state.counters[Counters.PASSED])
-    more_passages = len(old.passages) * (2 if passed >= len(old.passages) else 1)
+    more_passages = len(old.passages) * (_MORE if passed >= len(old.passages) else 1)
     new = st.new_buffers(loop.tables, more_rows, more_records, more_passages)
     new.rows[:rows] = old.rows[:rows]
     new.modes[:rows] = old.modes[:rows]

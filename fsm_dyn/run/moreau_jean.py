@@ -462,7 +462,9 @@ def _events(
 ) -> list[tuple[int, int, float]]:
     """Changes of the contacts between two steps, as events of guards."""
     found: list[tuple[int, int, float]] = []
-    for k, (old, new) in enumerate(zip(before, after, strict=True)):
+    # of many contacts few change
+    for k in np.flatnonzero(struck | (before != after) | (sigma_before * sigma_after < 0.0)).tolist():
+        old, new = before[k], after[k]
         if struck[k] or (old == ContactState.FREE and new != ContactState.FREE):
             found.append((Event.CLOSES, k, 0.0))
         elif old != ContactState.FREE and new == ContactState.FREE:

@@ -27,7 +27,8 @@ class ArenaTop:
     MOST_INTEGERS: Final = 3
     OVERFLOWN: Final = 4  # 1: more was asked for than there is
     SOLVED: Final = 5  # combinations of contact states solved so far
-    COUNT: Final = 6
+    DECISION: Final = 6  # where among the integers a decision is kept, counted from 1; 0: none
+    COUNT: Final = 7
 
 
 # -- codes.h ---------------------------------------------------------------------------------------------------------
@@ -398,6 +399,8 @@ class OnlineKernel(IntEnum):
 
     RHS = 0
     FULL = 1
+    PLAIN = 2  # FULL without slopes that take differences
+    SLOPES = 3  # those, directly after PLAIN
 
 
 # -- enclosure.h -----------------------------------------------------------------------------------------------------
@@ -695,7 +698,8 @@ class Notes:
     CONSISTENT: Final = 4  # number of consistent combinations among those tried
     CHOSEN_BY: Final = 5  # reason for the one taken: see next_state
     TARGET: Final = 6  # mode found, still without a chart
-    COUNT: Final = 7
+    PLAIN: Final = 7  # in: 1: guards are looked at without slopes that take differences
+    COUNT: Final = 8
 
 
 class Undecided(IntEnum):

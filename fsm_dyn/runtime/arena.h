@@ -17,6 +17,7 @@ struct fsm_arena_top {
     int64_t most_integers;
     int64_t overflown; // 1: more was asked for than there is
     int64_t solved;    // combinations of contact states solved so far
+    int64_t decision;  // where among the integers a decision is kept, counted from 1; 0: none
 };
 
 struct fsm_arena {
@@ -52,6 +53,7 @@ static inline int64_t fsm_arena_room(struct fsm_arena *arena, int64_t *used, int
                                      int64_t there)
 {
     int64_t begin = *used;
+    arena->top->decision = 0; // what is handed out may lie where it was kept
     if (begin + count > there) {
         arena->top->overflown = 1;
         begin = 0;

@@ -142,7 +142,7 @@ FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target)
             tables->mode_allowance.at[chart] != FSM_NEVER) {
             continue;
         }
-        fsm_full_of(tables, chart, state->clock->time, state->x.at, state->c.at, work->full_mid.at);
+        fsm_call_mode(tables, chart, FSM_ONLINE_PLAIN, state->clock->time, state->x.at, state->c.at, work->full_mid.at);
         if (work->full_mid.at[at] >= FSM_GOOD) {
             return chart;
         }
@@ -173,7 +173,7 @@ FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_run *run, int64_t target)
         if (tables->mode_group.at[chart] != tables->mode_group.at[target]) {
             continue;
         }
-        fsm_full_of(tables, chart, state->clock->time, state->x.at, state->c.at, work->full_mid.at);
+        fsm_call_mode(tables, chart, FSM_ONLINE_PLAIN, state->clock->time, state->x.at, state->c.at, work->full_mid.at);
         if (work->full_mid.at[at] >= FSM_GOOD) {
             return chart;
         }

@@ -5,6 +5,8 @@
 
    R. E. Moore, R. B. Kearfott, M. J. Cloud, Introduction to Interval Analysis, SIAM 2009, chapters 2, 5 and 6. */
 
+#include <string.h>
+
 #include "elementary.h"
 #include "intervals.h"
 
@@ -608,6 +610,21 @@ static void run_wave(int64_t word, struct wave *w, int64_t order, const struct f
     put_wave(op, w, middle + operand, order - 1, out_middle);
 }
 
+/* Return the next of `n` operations from `i` on that is `needed`, `n` if there is none; NULL: all are.
+
+   Of many contacts few are near: zeros are passed over eight at a time. */
+static inline int64_t next_needed(const int8_t *needed, int64_t i, int64_t n)
+{
+    uint64_t eight = 0;
+    while (needed != NULL && i < n && needed[i] == 0) {
+        if (i + 8 <= n) {
+            memcpy(&eight, needed + i, sizeof eight);
+        }
+        i += i + 8 <= n && eight == 0 ? 8 : 1;
+    }
+    return i;
+}
+
 /* Evaluate the operations that are `needed` (operations,), NULL for all, up to the rate of `order` 1 or 2; the arguments'
    jets are in `jets`.
 
@@ -620,10 +637,7 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
     const int64_t *code = p->code + p->fixed_operations;
     int64_t first = fsm_enclosure_size(p) - p->operations;
     struct wave wave = {-1, 0.0, 0.0, 0.0};
-    for (int64_t i = 0; i < p->operations; i++) {
-        if (needed != NULL && needed[i] == 0) {
-            continue;
-        }
+    for (int64_t i = next_needed(needed, 0, p->operations); i < p->operations; i = next_needed(needed, i + 1, p->operations)) {
         struct fsm_jet *out = jets + first + i, *out_middle = middle == NULL ? NULL : middle + first + i;
         int64_t op = code[i] & 255;
         if (middle == NULL) {
@@ -650,13 +664,11 @@ static inline int moves(struct fsm_jet const *jets, int64_t operand)
 FSM_LOCAL void fsm_enclose_rates(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets)
 {
     const int64_t *code = p->code + p->fixed_operations, mask = (1 << FSM_OPERAND_BITS) - 1;
-    struct fsm_jet *out = jets + fsm_enclosure_size(p) - p->operations;
-    for (int64_t i = 0; i < p->operations; i++, out++) {
+    struct fsm_jet *results = jets + fsm_enclosure_size(p) - p->operations;
+    for (int64_t i = next_needed(needed, 0, p->operations); i < p->operations; i = next_needed(needed, i + 1, p->operations)) {
+        struct fsm_jet *out = results + i;
         int64_t x = (code[i] >> 8) & mask, y = (code[i] >> (8 + FSM_OPERAND_BITS)) & mask;
         int64_t z = (code[i] >> (8 + 2 * FSM_OPERAND_BITS)) & mask;
-        if (needed[i] == 0) {
-            continue;
-        }
         if (moves(jets, x) || moves(jets, y) || moves(jets, z)) {
             run_instruction(code[i], jets, 1, out);
         } else {
@@ -669,12 +681,10 @@ FSM_LOCAL void fsm_enclose_rates(const struct fsm_enclosure *p, const int8_t *ne
 FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets)
 {
     const int64_t *code = p->code + p->fixed_operations, mask = (1 << FSM_OPERAND_BITS) - 1;
-    struct fsm_jet *out = jets + fsm_enclosure_size(p) - p->operations;
+    struct fsm_jet *results = jets + fsm_enclosure_size(p) - p->operations;
     struct wave wave = {-1, 0.0, 0.0, 0.0};
-    for (int64_t i = 0; i < p->operations; i++, out++) {
-        if (needed != NULL && needed[i] == 0) {
-            continue;
-        }
+    for (int64_t i = next_needed(needed, 0, p->operations); i < p->operations; i = next_needed(needed, i + 1, p->operations)) {
+        struct fsm_jet *out = results + i;
         const struct fsm_jet *x = jets + ((code[i] >> 8) & mask), *y = jets + ((code[i] >> (8 + FSM_OPERAND_BITS)) & mask);
         int64_t op = code[i] & 255;
         if (op == FSM_OP_ADD) {

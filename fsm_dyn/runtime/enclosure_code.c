@@ -1,5 +1,7 @@
 /* What encloses without arithmetic of its own: programs as words, and lower bounds from what is known at the ends of a piece. */
 
+#include <string.h>
+
 #include "enclosure.h"
 
 /* Return the program whose words begin at `code`, the first being where its numbers begin in `constants`. */
@@ -24,7 +26,13 @@ FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *p, int8_t *needed)
     const int64_t mask = (1 << FSM_OPERAND_BITS) - 1, first = fsm_enclosure_size(p) - p->operations;
     const int64_t *code = p->code + p->fixed_operations;
     for (int64_t i = p->operations - 1; i >= 0; i--) {
-        if (needed[i] != 0) {
+        uint64_t eight = 1;
+        if (i >= 7) {
+            memcpy(&eight, needed + i - 7, sizeof eight);
+        }
+        if (eight == 0) {
+            i -= 7; // of many contacts few are near
+        } else if (needed[i] != 0) {
             for (int64_t operands = code[i] >> 8; operands > 0; operands >>= FSM_OPERAND_BITS) {
                 if ((operands & mask) >= first) {
                     needed[(operands & mask) - first] = 1;

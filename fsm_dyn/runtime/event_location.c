@@ -477,7 +477,7 @@ static double end_of_bracket(const struct fsm_run *run, int64_t j, double h, dou
    may be at or below zero.  `before`: set to the length up to a jump of the guard through zero, -1 where it does not jump.
    Returns the length of the step to the event, whose end is in the workspace; -1 where the guard does not fall through
    zero after all. */
-static double refine_event(const struct fsm_run *run, int64_t j, double h, double limit, double *before)
+static double find_zero(const struct fsm_run *run, int64_t j, double h, double limit, double *before)
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
@@ -497,6 +497,7 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
     bool negative = work->full_end.at[at + j] <= 0.0;
     struct bracket bracket = {0.0, limit, state->guards.at[j] + shift, negative ? work->full_end.at[at + j] + shift : FSM_NAN};
     *before = -1.0;
+    double missed = FSM_INFINITY; // how far from zero the guard was, of which a step of Newton's leaves less than half
     for (int64_t pass = 0; pass < FSM_MOST_ITERATIONS; pass++) {
         if (!retake(run, h)) {
             return -1.0;
@@ -514,7 +515,8 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
         double newton = h, resolved = fabs(value) > near ? finest : close_to;
         if (slope < 0.0) {
             newton = h - value / slope;
-            if (fabs(newton - h) <= resolved) {
+            bool is_rounding = fabs(value) <= state->guards.at[2 * most + j] && fabs(value) > 0.5 * missed;
+            if (is_rounding || fabs(newton - h) <= resolved) {
                 return h;
             }
         }
@@ -523,13 +525,31 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
         }
         if (slope < 0.0 && bracket.low < newton && newton < bracket.high) {
             h = newton;
+            missed = fabs(value);
         } else if (negative) {
             h = 0.5 * (bracket.low + bracket.high);
+            missed = FSM_INFINITY;
         } else {
             return -1.0;
         }
     }
     return -1.0;
+}
+
+/* As find_zero, of whose steps only the last one knows the slopes of all guards. */
+static double refine_event(const struct fsm_run *run, int64_t j, double h, double limit, double *before)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_work *work = run->work;
+    int64_t mode = run->state->counters->mode;
+    work->notes->plain = fsm_is_online(tables, mode) && fsm_knows_slope(tables, mode, j);
+    double length = find_zero(run, j, h, limit, before);
+    if (work->notes->plain != 0 && length >= 0.0) {
+        fsm_call_mode(tables, mode, FSM_ONLINE_SLOPES, run->state->clock->time + length, work->x_end.at, run->state->c.at,
+                      work->full_end.at);
+    }
+    work->notes->plain = 0;
+    return length;
 }
 
 /* Whether a guard is below zero just before a contact reaches the end of its face, `length` (s) from the step's start.
@@ -697,7 +717,9 @@ FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h)
             continue;
         }
         if (!known) {
+            run->work->notes->plain = 1; // the slopes of gaps take no differences
             fsm_trial_step(run, brief, state->clock->time + brief);
+            run->work->notes->plain = 0;
             known = true;
         }
         double fall = (slope - run->work->full_end.at[slopes_at + j]) / brief;

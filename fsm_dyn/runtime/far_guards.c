@@ -43,7 +43,7 @@ FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vect
     int64_t mode = run->state->counters->mode;
     run->state->counters->work_done++;
     if (!is_active(run)) {
-        fsm_full_of(tables, mode, t, x.at, c, out);
+        fsm_call_mode(tables, mode, run->work->notes->plain != 0 ? FSM_ONLINE_PLAIN : FSM_ONLINE_FULL, t, x.at, c, out);
         return;
     }
     int64_t first = tables->mode_guard_start.at[mode], n_g = fsm_guard_count(tables, mode);

@@ -33,22 +33,33 @@ FSM_LOCAL void fsm_begin_sides(const struct fsm_time_step *step)
     }
 }
 
-/* Return the penetration of the contacts that a contact may succeed: rigid ones, and compliant ones of its shapes (m). */
-static double neighbour_depth(const struct fsm_time_step *step, int64_t k)
+/* Return the penetration of the contacts that a contact may succeed (m), of those listed in `closed`: rigid ones, and
+   compliant ones of its shapes. */
+static double neighbour_depth(const struct fsm_time_step *step, fsm_indices closed, int64_t k)
 {
     const struct fsm_tables *tables = step->tables;
-    const struct fsm_terms *terms = step->terms;
-    fsm_codes codes = step->codes;
     double depth = 0.0;
-    for (int64_t j = 0; j < codes.n; j++) {
-        int64_t flags = tables->contact_flags.at[j];
+    for (int64_t i = 0; i < closed.n; i++) {
+        int64_t j = closed.at[i], flags = tables->contact_flags.at[j];
         bool beside = (flags & FSM_FLAG_COMPLIANT) != 0 &&
                       tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP;
-        if (codes.at[j] != FSM_CONTACT_FREE && ((flags & FSM_FLAG_RIGID) != 0 || beside)) {
-            depth = fsm_larger(depth, -terms->residual.at[AT(tables->contact_rows, j, 0)]);
+        if ((flags & FSM_FLAG_RIGID) != 0 || beside) {
+            depth = fsm_larger(depth, -step->terms->residual.at[AT(tables->contact_rows, j, 0)]);
         }
     }
     return depth;
+}
+
+/* List the contacts that are closed where a step begins. */
+static fsm_indices list_closed_before(const struct fsm_time_step *step)
+{
+    fsm_indices closed = fsm_indices_first(fsm_arena_indices(step->arena, step->codes.n), 0);
+    for (int64_t k = 0; k < step->codes.n; k++) {
+        if (step->codes.at[k] != FSM_CONTACT_FREE) {
+            closed.at[closed.n++] = k;
+        }
+    }
+    return closed;
 }
 
 /* Update the marks for the predicted configuration.
@@ -60,20 +71,22 @@ FSM_LOCAL void fsm_update_sides(const struct fsm_time_step *step)
 {
     const struct fsm_tables *tables = step->tables;
     const struct fsm_terms *terms = step->terms;
-    fsm_codes codes = step->codes;
     fsm_codes free_side = step->free_side;
-    for (int64_t k = 0; k < codes.n; k++) {
+    fsm_mark top = fsm_arena_mark(step->arena);
+    fsm_indices closed = list_closed_before(step);
+    for (int64_t k = 0; k < free_side.n; k++) {
         if ((tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0) {
             continue;
         }
         int64_t row = AT(tables->contact_rows, k, 0);
-        double depth = neighbour_depth(step, k) + step->h * fabs(fsm_row_speed(terms, row, step->u));
+        double depth = neighbour_depth(step, closed, k) + step->h * fabs(fsm_row_speed(terms, row, step->u));
         depth += fsm_gap_tolerance(tables, row); // what fell freely since that middle is as deep as it moved, up to rounding
         bool shallow = terms->residual.at[row] >= -depth;
         if (shallow || !fsm_within_face(tables, terms, k)) {
             free_side.at[k] = shallow;
         }
     }
+    fsm_arena_release(step->arena, top);
 }
 
 /* Whether a compliant contact is compressed and pushes; of several on one line between two bodies the outer two do. */
@@ -230,7 +243,11 @@ static bool takes_part_in_step(const struct fsm_time_step *step, int64_t k)
         return (flags & FSM_FLAG_FORCE_LIMIT) != 0 && step->codes.at[k] == FSM_CONTACT_HELD;
     }
     int64_t row = AT(tables->contact_rows, k, 0);
-    double near = was_closed(step, k) ? fsm_gap_tolerance(tables, row) : 0.0;
+    double near = fsm_gap_tolerance(tables, row);
+    if (terms->residual.at[row] > near) {
+        return false;
+    }
+    near = was_closed(step, k) ? near : 0.0;
     return terms->residual.at[row] <= near && step->free_side.at[k] != 0 && terms->closes_if.at[k] != 0.0 &&
            (fsm_within_face(tables, terms, k) || is_concave(step, k));
 }

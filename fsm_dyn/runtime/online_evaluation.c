@@ -275,11 +275,11 @@ static bool is_finite(const double *x, int64_t n)
     return total < FSM_INFINITY;
 }
 
-/* Write what the `full` kernel of the mode would, see Tables.
+/* Write what the `full` kernel of the mode would, see Tables; without slopes that take differences where `plain`.
 
    Where the pivot falls below the chart threshold another chart is chosen: below the floor, or far below the best that
    the chart has shown.  Errors of integration in independent speeds are divided by the pivot in the dependent ones. */
-static void full(struct fsm_online_mode *o, double t, const double *x, const double *c, double *out)
+static void full(struct fsm_online_mode *o, double t, const double *x, const double *c, bool plain, double *out)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -321,7 +321,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
             differs = true;
         }
     }
-    if (differs) {
+    if (differs && !plain) {
         difference(o, t, c, out, slopes);
     }
 }
@@ -420,6 +420,11 @@ FSM_LOCAL bool fsm_rows_repeat(const struct fsm_tables *tables, int64_t mode)
            chosen[FSM_ONLINE_ACTIVE - FSM_ONLINE_CHOSEN] > chosen[FSM_ONLINE_RANK - FSM_ONLINE_CHOSEN];
 }
 
+FSM_LOCAL bool fsm_knows_slope(const struct fsm_tables *tables, int64_t mode, int64_t j)
+{
+    return fsm_has_exact_slope((struct fsm_online_mode *)(intptr_t)tables->mode_online.at[mode], j);
+}
+
 /* Let a mode have no chart. */
 FSM_LOCAL void fsm_forget_chart(struct fsm_online_mode *o)
 {
@@ -488,20 +493,24 @@ FSM_LOCAL void fsm_own_arrays(struct fsm_online_mode *o)
 }
 
 /* Do what a kernel of a mode embedded online does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables
-   says.
+   says, FSM_ONLINE_PLAIN that without slopes that take differences, FSM_ONLINE_SLOPES those.
 
    `t` (s), state `x` and context `c` in, `out` as the kernel would write it.  Returns 0. */
 FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,
                                     double *out)
 {
     fsm_own_arrays(o);
+    if (what == FSM_ONLINE_SLOPES) {
+        difference(o, t, c, out, o->sizes->n_q + 2 * o->sizes->n_u + 1 + o->guard_quantity.n);
+        return 0;
+    }
     if (o->chart.at[FSM_ONLINE_CHOSEN] == 0) {
         fsm_online_choose_chart(o, t, x, c);
     }
     if (what == FSM_ONLINE_RHS) {
         rhs(o, t, x, c, out);
     } else {
-        full(o, t, x, c, out);
+        full(o, t, x, c, what == FSM_ONLINE_PLAIN, out);
     }
     return 0;
 }

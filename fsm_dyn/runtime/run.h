@@ -218,6 +218,7 @@ struct fsm_notes {
     int64_t consistent;         // number of consistent combinations among those tried
     int64_t chosen_by;          // reason for the one taken: see next_state
     int64_t target;             // mode found, still without a chart
+    int64_t plain;              // in: 1: guards are looked at without slopes that take differences
 };
 
 /* First integers of `fsm_work.proof_numbers`: of guards that were not decided.

@@ -275,6 +275,56 @@ static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p
     t->known[1] = 0.0;
 }
 
+/* Bounds of terms where `part` of the large region is crossed, and their program. */
+struct widening {
+    const struct fsm_enclosure *program;
+    const struct fsm_term_bounds *bounds;
+    double part;
+    struct fsm_jet *jets;
+};
+
+/* Widen the terms from `begin` to `end`, each known in the middle, to what they are within the part. */
+static void widen_terms(const struct widening *w, int64_t begin, int64_t end)
+{
+    const struct fsm_enclosure *p = w->program;
+    int64_t first = fsm_enclosure_size(p) - p->operations;
+    for (int64_t i = begin; i < end; i++) {
+        struct fsm_jet *jet = w->jets + p->terms[i];
+        if (p->terms[i] >= first && fsm_is_zero(jet->rate)) { // once, where several terms are one value
+            double rate = w->part * w->bounds->rate[i], second = w->part * w->part * w->bounds->second[i];
+            jet->value = (struct fsm_interval){jet->value.low - 0.5 * rate, jet->value.high + 0.5 * rate};
+            jet->rate = (struct fsm_interval){-rate, rate};
+            jet->second = (struct fsm_interval){-second, second};
+        }
+    }
+}
+
+/* Widen the terms of the present mode: of contacts that are open the rows are not read. */
+static void widen_mode(const struct fsm_run *run, const struct widening *w)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t U = tables->sizes->n_u, R = tables->sizes->n_rows;
+    for (int64_t r = 0; r < R; r++) {
+        if (tables->row_role.at[r] == FSM_ROLE_ALWAYS || tables->row_role.at[r] == FSM_ROLE_ALWAYS_POSITION) {
+            widen_terms(w, r * U, (r + 1) * U);
+        }
+    }
+    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
+        int64_t normal = AT(tables->contact_rows, k, 0), tangent = AT(tables->contact_rows, k, 1);
+        if (AT(tables->mode_states, run->state->counters->mode, k) == FSM_CONTACT_FREE) {
+            continue;
+        }
+        if (normal >= 0) {
+            widen_terms(w, normal * U, (normal + 1) * U);
+        }
+        if (tangent >= 0) {
+            bool in_space = (tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0;
+            widen_terms(w, tangent * U, (tangent + (in_space ? 2 : 1)) * U);
+        }
+    }
+    widen_terms(w, R * U, w->program->n_terms);
+}
+
 /* Write the jets of the mode's guards on forces over the region [low, high] (moving,), along lines that cross it in unit
    time, as far as bounds of the terms over a larger region give them: no program is evaluated but in its middle.
 
@@ -283,7 +333,6 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
                                 const int64_t *codes, const int8_t *needed, const double *low, const double *high,
                                 struct fsm_jet *jets)
 {
-    int64_t first = fsm_enclosure_size(p) - p->operations;
     if (!holds_region(t, low, high, p->moving)) {
         bound_terms(run, p, t, low, high, jets);
     }
@@ -295,14 +344,8 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
     }
     part *= 1.0 + 16.0 * FSM_EPS;
     fsm_enclose_values(p, needed, jets);
-    for (int64_t i = 0; i < p->n_terms && part > 0.0; i++) {
-        struct fsm_jet *jet = jets + p->terms[i];
-        if (p->terms[i] >= first && fsm_is_zero(jet->rate)) { // once, where several terms are one value
-            double rate = part * t->rate[i], second = part * part * t->second[i];
-            jet->value = (struct fsm_interval){jet->value.low - 0.5 * rate, jet->value.high + 0.5 * rate};
-            jet->rate = (struct fsm_interval){-rate, rate};
-            jet->second = (struct fsm_interval){-second, second};
-        }
+    if (part > 0.0) {
+        widen_mode(run, &(struct widening){p, t, part, jets});
     }
     fsm_enclose_forces(run, p, codes, 2, jets, NULL, 0.0, NULL);
 }

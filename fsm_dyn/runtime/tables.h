@@ -59,6 +59,8 @@ struct fsm_tolerances {
 enum fsm_online_kernel {
     FSM_ONLINE_RHS = 0,
     FSM_ONLINE_FULL = 1,
+    FSM_ONLINE_PLAIN = 2,  // FULL without slopes that take differences
+    FSM_ONLINE_SLOPES = 3, // those, directly after PLAIN
 };
 
 /* An automaton.  Modes, guards and rows keep their numbers when modes are appended. */
@@ -187,21 +189,29 @@ struct fsm_terms {
 typedef int64_t (*fsm_online_routine)(void *mode, int64_t what, double t, const double *x, const double *c,
                                       double *out);
 
-/* Write what a mode gives at `t` (s), state and context: `x_dot`, or all that its `full` kernel would write. */
+static inline bool fsm_is_online(const struct fsm_tables *tables, int64_t mode)
+{
+    return mode < tables->mode_online.n && tables->mode_online.at[mode] != 0;
+}
+
+/* Write what a mode gives at `t` (s), state and context: `x_dot`, or all that its `full` kernel would write; one with kernels
+   of its own knows nothing less. */
 static inline void fsm_call_mode(const struct fsm_tables *tables, int64_t mode, enum fsm_online_kernel what, double t,
                                  const double *x, const double *c, double *out)
 {
-    int64_t online = mode < tables->mode_online.n ? tables->mode_online.at[mode] : 0;
-    if (online != 0) {
-        void *o = (void *)(intptr_t)online; // struct fsm_online_mode
+    if (fsm_is_online(tables, mode)) {
+        void *o = (void *)(intptr_t)tables->mode_online.at[mode]; // struct fsm_online_mode
         ((fsm_online_routine)(intptr_t)tables->online_routine.at[0])(o, (int64_t)what, t, x, c, out);
-    } else {
+    } else if (what != FSM_ONLINE_SLOPES) {
         (what == FSM_ONLINE_RHS ? tables->mode_rhs : tables->mode_full).at[mode](t, x, c, out);
     }
 }
 
 /* online_evaluation.c: whether rows of a mode are redundant; of one embedded online, those of its chart. */
 FSM_LOCAL bool fsm_rows_repeat(const struct fsm_tables *tables, int64_t mode);
+
+/* online_evaluation.c: whether the slope of guard `j` of a mode embedded online takes no differences. */
+FSM_LOCAL bool fsm_knows_slope(const struct fsm_tables *tables, int64_t mode, int64_t j);
 
 static inline void fsm_rates_of(const struct fsm_tables *tables, int64_t mode, double t, const double *x,
                                 const double *c, double *out)

@@ -188,10 +188,14 @@ static bool succeeds_another(const struct fsm_resolution *r, int64_t k)
 /* Velocity at a Zeno time: complete the sequence of impacts of the contacts whose guards fired; returns a status. */
 static int64_t resolve_zeno(const struct fsm_resolution *r, const struct fsm_instant *instant)
 {
+    bool leaves = false; // any contact its face
+    for (int64_t k = 0; k < r->event.n; k++) {
+        leaves = leaves || r->event.at[k] == FSM_EVENT_LEAVES;
+    }
     for (int64_t k = 0; k < r->closed.n; k++) {
         bool has_gap = (r->tables->contact_flags.at[k] & FSM_FLAG_NO_GAP) == 0;
         bool apart = r->before.at[k] == FSM_CONTACT_FREE && r->event.at[k] != FSM_EVENT_CLOSES;
-        if (apart && has_gap && !succeeds_another(r, k)) {
+        if (apart && has_gap && !(leaves && succeeds_another(r, k))) {
             r->closed.at[k] = 0; // near, but not of the sequence: it has an impact of its own
         }
     }
@@ -329,6 +333,61 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
     return goes_on ? FSM_CONTINUE : stops == FSM_TRANSITION_LEFT_RANGE ? FSM_LEFT_RANGE : FSM_STOPPED;
 }
 
+/* -- A decision is kept in the arena while the caller provides its mode, and made once. */
+
+/* A decision on an instant, and of what it was one. */
+struct decision {
+    struct fsm_resolution r;
+    fsm_vector x, c; // before
+    double t;
+    int64_t mode, reason, fired, solved;
+};
+
+/* Keep the decision on an instant, behind `top` in the arena, if there is room; `solved`: combinations solved before it. */
+static void keep_decision(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
+                          fsm_mark top, int64_t solved)
+{
+    struct fsm_arena *arena = r->arena;
+    int64_t words = (int64_t)(sizeof(struct decision) / sizeof(int64_t));
+    if (top.floats + x.n + c.n > arena->floats.n || top.integers + words > arena->integers.n) {
+        return;
+    }
+    fsm_arena_release(arena, top);
+    struct decision kept = {*r,           fsm_arena_copy(arena, x), fsm_arena_copy(arena, c), instant->t,
+                            instant->mode, instant->reason,          instant->fired.n,         arena->top->solved - solved};
+    memcpy(fsm_arena_indices(arena, words).at, &kept, sizeof kept);
+    arena->top->decision = top.integers + 1;
+}
+
+/* Whether two vectors have the same entries. */
+static bool are_equal(fsm_vector a, fsm_vector b)
+{
+    return a.n == b.n && memcmp(a.at, b.at, (size_t)a.n * sizeof *a.at) == 0;
+}
+
+/* Whether a decision is kept on this instant, which is then written to `r` as if made now. */
+static bool recall_decision(struct fsm_arena *arena, const struct fsm_tables *tables, const struct fsm_instant *instant,
+                            fsm_vector x, fsm_vector c, struct fsm_outcome *outcome, struct fsm_resolution *r)
+{
+    int64_t place = arena->top->decision;
+    if (place == 0) {
+        return false;
+    }
+    struct decision kept;
+    memcpy(&kept, arena->integers.at + place - 1, sizeof kept);
+    arena->top->decision = 0;
+    if (kept.t != instant->t || kept.mode != instant->mode || kept.reason != instant->reason ||
+        kept.fired != instant->fired.n || !are_equal(kept.x, x) || !are_equal(kept.c, c)) {
+        return false;
+    }
+    arena->top->solved += kept.solved;
+    *r = kept.r;
+    r->arena = arena;
+    r->tables = tables;
+    r->outcome = outcome;
+    return true;
+}
+
 /* Resolve position, velocity and acceleration at one instant and find the next mode.
 
    `work`: its arena and unconstrained terms are overwritten.  `x` (n_q + n_u,): the state before, all speeds consistent
@@ -342,7 +401,12 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
                                     const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
                                     struct fsm_outcome *outcome)
 {
-    struct fsm_resolution r = begin_resolution(work, tables, instant, x, c, outcome);
+    struct fsm_resolution r;
+    if (recall_decision(&work->arena, tables, instant, x, c, outcome, &r)) {
+        return finish(&r, instant, x, c);
+    }
+    int64_t solved = work->arena.top->solved;
+    r = begin_resolution(work, tables, instant, x, c, outcome);
     bool happens = read_instant(&r, instant);
     bool observes = happens && fsm_only_observes(&r, instant) && fsm_changes_no_motion(&r, x, c);
     if (!happens || observes) {
@@ -376,7 +440,11 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
         return status;
     }
     fsm_follow_slip(&r);
-    return finish(&r, instant, x, c);
+    status = finish(&r, instant, x, c);
+    if (status == FSM_NEED_MODE) {
+        keep_decision(&r, instant, x, c, top, solved);
+    }
+    return status;
 }
 
 /* Return the first mode with these contact states (n_contacts,), -1 if there is none.

@@ -69,16 +69,20 @@ def tiles(n):
     return model
 
 
-def dominoes(n):
-    """Dominoes on a row of slabs, each in the middle of its own; the first is knocked."""
-    model = _bricks(f"dominoes_{n}", (THIN, TALL), [((i + 0.5) * 0.5 * TILE, TALL / 2) for i in range(n)])
-    for k in range(n):
-        model["shapes"][f"slab{k}"] = _rectangle("N", "O", 0.5 * TILE, DEPTH, ((k + 0.5) * 0.5 * TILE, -DEPTH / 2))
-    for i in range(n):
+def dominoes(n, rows=1, apart=64.0):
+    """Dominoes on a row of slabs, each in the middle of its own; the first is knocked.
+
+    Of several rows each is ``apart`` (m) from the one before, and nothing of it touches another.
+    """
+    at = [(r * apart + (i + 0.5) * 0.5 * TILE, i, r * n) for r in range(rows) for i in range(n)]
+    model = _bricks(f"dominoes_{n}", (THIN, TALL), [(x, TALL / 2) for x, _, _ in at])
+    for k, (x, _, _) in enumerate(at):
+        model["shapes"][f"slab{k}"] = _rectangle("N", "O", 0.5 * TILE, DEPTH, (x, -DEPTH / 2))
+    for _, i, first in at:
         for k in range(max(i - 1, 0), min(i + 3, n)):
-            _touch(model, f"s{i}", f"slab{k}")
+            _touch(model, f"s{first + i}", f"slab{first + k}")
         if i:
-            _touch(model, f"s{i - 1}", f"s{i}")
+            _touch(model, f"s{first + i - 1}", f"s{first + i}")
     model["inputs"] = ["push"]
     model["loads"].append({"force": "push*N.x", "at": "C0", "name": "pushing"})
     return model

@@ -45,6 +45,14 @@ def test_event_lies_on_the_solution_and_on_the_surface(swing: Any) -> None:
     assert raw.x[row, 1] == pytest.approx(-np.sqrt(3) / 2, abs=1e-11)
 
 
+def test_rounding_of_a_slow_guard_takes_no_further_steps() -> None:
+    # near a sum of one, a guard is never closer to zero than 5e-17, which a ball at 10 µm/s passes in 5 ps
+    tables = fakes.written(lambda t, q, u: 0.0, [(lambda t, q, u: ((q + 1.0) - 1.0) + 5e-17, lambda t, q, u: u)])
+    raw = go(tables, [3.1e-6, -1e-5], 1.0)
+    assert raw.transitions.time == pytest.approx([0.31], abs=2e-11)
+    assert raw.retakes <= 5
+
+
 def test_start_on_the_surface(swing: Any) -> None:
     falling = go(swing, [0.5, -1.0], 3.0)
     assert len(falling.transitions) == 0
