@@ -1,6 +1,6 @@
 """Groups of contacts that do not act on each other are decided apart: what one does is what it does alone.
 
-Rows of dominoes far from each other in one model, each compared with the row in a model of its own; and Newton's law
+Rows of dominoes far from each other in one model are compared with each row alone in a model; and Newton's law holds
 for all bodies together at every impact, to which the impulses between two dominoes contribute nothing.
 """
 
@@ -61,7 +61,7 @@ def test_momentum_of_all_bodies_changes_by_the_impulses_of_the_ground(alone):
     assert impacts >= 4
 
 
-def test_the_energy_account_closes(alone):
+def test_energy_is_only_lost(alone):
     for run in alone.values():
         assert run.energy.relative_residual <= 1e-8
         assert all(change.energy_after <= change.energy_before + 1e-9 for change in run.transitions)
