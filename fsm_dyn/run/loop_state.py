@@ -151,56 +151,27 @@ class TransitionArrays:
 
 @dataclass  # not frozen: a frozen one takes six times as long to fill
 class RunArrays(Rows):
-    """A run as arrays, which nothing changes: its rows, with the mode numbers of the executable, and its end.
+    """A run as arrays, which nothing changes: its rows, with the mode numbers of the executable, and its end."""
 
-    Attributes
-    ----------
-    records : float64 array
-        The transitions as the loop wrote them; read them as ``transitions``.
-    outcome : Outcome
-        Why the run ended.
-    tables : Tables
-        The automaton as it is at the end, with the modes added on the way.
-    requested_states : int8 array, shape (n_contacts,)
-        Contact states asked for last.
-    steps, rejected, retakes : int
-        Steps accepted, rejected, and retaken to locate events.
-    drift_energy, drift_residual : float
-        Energy put in by projections (J), largest residual met.
-    tried, log
-        Of the last decision: how many combinations were tried, and the log of candidates.
-    mode_end, c_end
-        Mode and context at the end.
-    rank : float64 array
-        Last estimate of the rank of the active rows (``State.rank``).
-    undecided : int64 array, shape (3,)
-        How many steps were halved as a guard was not decided; event and subject of the last such guard.
-    passages : float64 array
-        Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
-    time_stepping : bool
-        Whether steps end with the speeds without impulses if contact states change.
-    saved : SavedState, optional
-        State to continue from, if requested and possible.
-    """
-
-    records: Floats = field(repr=False)
+    records: Floats = field(repr=False)  # the transitions as the loop wrote them; read them as `transitions`
     outcome: Outcome
-    tables: Tables
-    requested_states: NDArray[np.int8]
-    steps: int
+    tables: Tables  # of the end, with the modes added on the way
+    requested_states: NDArray[np.int8]  # the last, (n_contacts,)
+    steps: int  # accepted
     rejected: int
-    retakes: int
-    drift_energy: float
-    drift_residual: float
+    retakes: int  # to locate events
+    drift_energy: float  # put in by projections, J
+    drift_residual: float  # the largest
     mode_end: int
-    c_end: Floats = field(repr=False)
-    tried: int = 0
-    log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
-    rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
-    passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    c_end: Floats = field(repr=False)  # context at the end
+    tried: int = 0  # combinations, in the last decision
+    log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)  # of its candidates
+    rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)  # last estimate for the active rows
+    passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)  # through change points, a row each
+    # steps halved as a guard was not decided; event and subject of the last such guard
     undecided: Integers = field(default_factory=lambda: np.zeros(_UNDECIDED, dtype=np.int64), repr=False)
-    time_stepping: bool = False
-    saved: SavedState | None = field(default=None, repr=False)
+    time_stepping: bool = False  # steps then end with the speeds without impulses if contact states change
+    saved: SavedState | None = field(default=None, repr=False)  # to continue from, if requested and possible
 
     @cached_property
     def transitions(self) -> TransitionArrays:

@@ -58,79 +58,107 @@ class ConstraintRowInfo:
 
 @dataclass(frozen=True)
 class RunModel:
-    """The model as far as reading a run needs it.
-
-    Attributes
-    ----------
-    name : str
-        The model's name.
-    layout : Layout
-        Names of the states and of everything in the context, in the order of the columns.
-    parameters : ndarray, shape (n_p,)
-        The values this run was made with, in the order of the kernels' arguments, SI.
-    rows : tuple of Row
-        All constraint rows, n_rows.
-    modes : tuple of str
-        The name of each mode index; charts of one mode share its name.
-    outputs, loads : tuple of str
-        Names of the written outputs and of the loads whose power is no part of the potential energy.
-    terms : Program
-        Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; and ``b``,
-        shape (n_rows,): their rest at zero speeds.
-    report : Evaluates
-        Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,),
-        ``restoring`` and ``stored`` (n_contacts,): forces of compliant contacts with a potential, and the latter.
-    full : sequence of Evaluates
-        One per mode index, giving ``multipliers`` (n_rows,), zero for inactive rows.
-    units : mapping of str to str
-        Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
-    meanings : mapping of str to str
-        Meaning of a coordinate, in a word, if the model gives it.
-    automaton : Automaton, optional
-        The compiled mechanism; figures locate contact forces with it.
-    make_scene : callable, optional
-        Returns the scene of the motion; called when ``scene`` is first used.
-    """
+    """The model as far as reading a run needs it."""
 
     name: str
-    layout: Layout
-    modes: tuple[str, ...]
+    layout: Layout  # names of the states and of everything in the context, in the order of the columns
+    modes: tuple[str, ...]  # by mode index; charts of one mode share its name
+    # `A` (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; `b` (n_rows,): at zero speeds
     terms: Program
+    # `kinetic_energy` (), `potential_energy` (), `load_powers` (n_loads,), `outputs` (n_outputs,), and of compliant
+    # contacts with a potential `restoring` forces and `stored` energies (n_contacts,)
     report: Evaluates
-    full: Sequence[Evaluates]
-    parameters: FloatArray = field(default_factory=lambda: np.zeros(0))
+    full: Sequence[Evaluates]  # by mode index, giving `multipliers` (n_rows,), zero for inactive rows
+    parameters: FloatArray = field(default_factory=lambda: np.zeros(0))  # (n_p,), SI, in the order of the layout
     rows: tuple[ConstraintRowInfo, ...] = ()
     outputs: tuple[str, ...] = ()
-    loads: tuple[str, ...] = ()
-    units: Mapping[str, str] = field(default_factory=dict)
-    meanings: Mapping[str, str] = field(default_factory=dict)
+    loads: tuple[str, ...] = ()  # those whose power is no part of the potential energy
+    units: Mapping[str, str] = field(default_factory=dict)  # of coordinates, speeds, inputs and outputs with one
     automaton: Automaton | None = None
-    make_scene: Callable[[], Scene] | None = None
-    contacts: tuple[ContactInfo, ...] = ()
     charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``
-    text: str = ""  # the model file: a saved run carries it
-    compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
     indeterminate: Sequence[tuple[int, ...]] = ()  # by mode: rows whose forces others can take over
     labelling: Labels | None = None  # what modes are called where people read them
-    requirements: tuple[Requirement, ...] = ()
-    requirement_units: Mapping[str, str] = field(default_factory=dict)  # of their margins
-    contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
-    patterns: tuple[Pattern, ...] = ()
-    phases: tuple[RunPhase, ...] = ()
     values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
     numerics: Numerics | None = None  # tolerances and units of the run; None: those of its model
-    places: Mapping[str, Location] = field(default_factory=dict)  # in the model file, of "load weight", "point P", ...
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """The model file as data."""
+        return None if self.automaton is None else self.automaton.mechanism
+
+    @property
+    def text(self) -> str:
+        """The model file; a saved run carries it."""
+        return "" if self.mechanism is None else self.mechanism.text
+
+    @property
+    def contacts(self) -> tuple[ContactInfo, ...]:
+        """All contacts, by their numbers."""
+        return () if self.automaton is None else self.automaton.contacts
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Patterns of modes with names."""
+        return () if self.automaton is None else tuple(self.automaton.patterns)
+
+    @property
+    def phases(self) -> tuple[RunPhase, ...]:
+        """The phases of the model."""
+        return () if self.mechanism is None else tuple(self.mechanism.phases.values())
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """The requirements of the model."""
+        return () if self.mechanism is None else tuple(self.mechanism.requirements.values())
+
+    @cached_property
+    def requirement_units(self) -> Mapping[str, str]:
+        """Units of the margins of requirements."""
+        return {} if self.mechanism is None else requirement_units(self.mechanism)
+
+    @cached_property
+    def compliant(self) -> tuple[tuple[int, int], ...]:
+        """Contact and normal row of each compliant contact."""
+        return tuple((i, c.normal_row) for i, c in enumerate(self.contacts) if c.contact_law.compliant)
+
+    @cached_property
+    def meanings(self) -> Mapping[str, str]:
+        """Meaning of a coordinate, in a word, if the model gives it."""
+        items = {} if self.mechanism is None else self.mechanism.coordinates
+        return {name: item.meaning for name, item in items.items() if item.meaning}
+
+    @cached_property
+    def contact_entries(self) -> Mapping[str, tuple[str, ...]]:
+        """The contacts of each entry of the model file with another name than its contacts."""
+        entries: dict[str, tuple[str, ...]] = {}
+        for contact in () if self.mechanism is None else self.mechanism.contacts.values():
+            if contact.entry:
+                entries[contact.entry] = (*entries.get(contact.entry, ()), contact.name)
+        return entries
+
+    @cached_property
+    def places(self) -> Mapping[str, Location]:
+        """The places of quantities with possible values infinite or not a number: of "load weight", "point P", ..."""
+        if self.mechanism is None:
+            return {}
+        kinds: dict[str, Iterable[Any]] = {
+            "input": self.mechanism.inputs.values(),
+            "point": self.mechanism.points.values(),
+            "constraint": self.mechanism.constraints.values(),
+            "contact": self.mechanism.contacts.values(),
+            "load": self.mechanism.loads,
+        }
+        return {f"{kind} {item.name}": item.where for kind, items in kinds.items() for item in items}
 
     @cached_property
     def scene(self) -> Scene | None:
         """The scene of the motion, if any."""
-        return None if self.make_scene is None else self.make_scene()
+        return None if self.automaton is None else scene_of(self.automaton, self.parameters, self.values)
 
     @cached_property
     def pin_outputs(self) -> tuple[str, ...]:
         """Columns of connections listed in the model."""
-        mechanism = None if self.automaton is None else self.automaton.mechanism
-        return () if mechanism is None else tuple(column for _, column in listed_outputs(mechanism.pins))
+        return () if self.mechanism is None else tuple(column for _, column in listed_outputs(self.mechanism.pins))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -154,37 +182,16 @@ class RunModel:
 
 @dataclass  # not frozen: a frozen one takes six times as long to fill
 class RunRecord(Rows):
-    """Rows of a run with its transitions, inputs and outcome.
+    """Rows of a run with its transitions, inputs and outcome."""
 
-    Attributes
-    ----------
-    read_transitions : callable
-        Returns the transitions with their causes, in order; called on first use.
-    inputs : InputFunction
-        For times between the rows.
-    outcome : Outcome
-        Why the run ended.
-    tried : tuple of str
-        Where it ended undecided: the combinations of contact states tried, as text; where a coordinate left
-        its range: which, and at which bound.
-    change_points : tuple of ChangePoint
-        Passages through change points, in order.
-    targets : ndarray of int, shape (m,), optional
-        Mode index after each transition; None if these are known as text alone.
-    warnings : tuple of str
-        Defects of a completed run: an open energy balance.
-    time_stepping : bool
-        Whether steps end with the speeds without impulses if contact states change, at coordinates with them.
-    """
-
-    read_transitions: Callable[[], tuple[Transition, ...]]
-    inputs: InputFunction
+    read_transitions: Callable[[], tuple[Transition, ...]]  # with their causes, in order; called on first use
+    inputs: InputFunction  # for times between the rows
     outcome: Outcome = OUTCOMES[Status.DONE]
-    tried: tuple[str, ...] = ()
-    change_points: tuple[ChangePoint, ...] = ()
-    targets: IntArray | None = None
-    warnings: tuple[str, ...] = ()
-    time_stepping: bool = False
+    tried: tuple[str, ...] = ()  # of an undecided end: combinations of contact states; or the bound that was left
+    change_points: tuple[ChangePoint, ...] = ()  # passages in order
+    targets: IntArray | None = None  # mode index after each transition, (m,); None if known as text alone
+    warnings: tuple[str, ...] = ()  # defects of a completed run: an open energy balance
+    time_stepping: bool = False  # steps end with the speeds without impulses, at coordinates with them
 
     @property
     def named_outcome(self) -> Outcome:
@@ -284,20 +291,10 @@ def run_model(
         full=tuple(chart.full for chart in charts),
         charts=tuple(charts),
         indeterminate=IndeterminateRows(charts),
-        contacts=automaton.contacts,
-        text=mechanism.text,
         rows=tuple(ConstraintRowInfo(row.name, row.role) for row in automaton.rows),
         outputs=tuple(mechanism.outputs),
         loads=automaton.load_names,
-        compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
         units=units(mechanism),
-        meanings={name: item.meaning for name, item in mechanism.coordinates.items() if item.meaning},
-        requirements=tuple(mechanism.requirements.values()),
-        requirement_units=requirement_units(mechanism),
-        contact_entries=_contact_entries(mechanism),
-        patterns=tuple(automaton.patterns),
-        phases=tuple(mechanism.phases.values()),
-        places=_places(mechanism),
     )
     return with_parameters(model, automaton, parameters, values, numerics)
 
@@ -315,31 +312,9 @@ def with_parameters(
         labelling=Labels(automaton.mechanism, automaton.contacts, automaton.patterns, values),
         parameters=parameters,
         automaton=automaton,
-        make_scene=lambda: scene_of(automaton, parameters, values),
         values=values,
         numerics=numerics,
     )
-
-
-def _places(mechanism: Mechanism) -> dict[str, Location]:
-    """Return the places of quantities with possible values infinite or not a number, each by its kind and name."""
-    kinds: dict[str, Iterable[Any]] = {
-        "input": mechanism.inputs.values(),
-        "point": mechanism.points.values(),
-        "constraint": mechanism.constraints.values(),
-        "contact": mechanism.contacts.values(),
-        "load": mechanism.loads,
-    }
-    return {f"{kind} {item.name}": item.where for kind, items in kinds.items() for item in items}
-
-
-def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
-    """Return the contacts of each entry of the model file with another name than its contacts."""
-    entries: dict[str, tuple[str, ...]] = {}
-    for contact in mechanism.contacts.values():
-        if contact.entry:
-            entries[contact.entry] = (*entries.get(contact.entry, ()), contact.name)
-    return entries
 
 
 def record_of(

@@ -74,12 +74,7 @@ class ExecutablePool:
     def take(self, strategy: str, derive_after: Allowance = None) -> Executable:
         """Return the running form of the graph, without the charts of earlier runs; in no other run until given back.
 
-        Parameters
-        ----------
-        strategy : "compiled", "online" or "auto"
-            Or "multipliers", by a formulation instead of embedding.
-        derive_after : float or mapping, optional
-            As for :func:`fsm_dyn.simulate`.
+        ``strategy`` may also be "multipliers": by a formulation instead of embedding.
         """
         idle = self._executables.setdefault(_executable_key(strategy, derive_after), [])
         executable = idle.pop() if idle else self._new_executable(strategy, derive_after)
@@ -90,15 +85,6 @@ class ExecutablePool:
         """Keep an executable for the next run, unless its modes occupy too much memory.
 
         The next run makes a new one then, which derives its modes again; its result is the same.
-
-        Parameters
-        ----------
-        executable : Executable
-            Returned by :meth:`take`.
-        strategy : str
-            With which it was taken.
-        derive_after : Allowance, optional
-            With which it was taken.
         """
         if executable.memory > MOST_KEPT:
             self._memory = {key: kept for key, kept in self._memory.items() if not isinstance(kept, RunModel)}
@@ -117,20 +103,7 @@ class ExecutablePool:
         return self._modes.memory + sum(executable.memory for idle in self._executables.values() for executable in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the object made for ``key`` before, or make it now; the last used are kept.
-
-        Parameters
-        ----------
-        key : Hashable
-            All dependencies of the result.
-        make : Callable[[], T]
-            Makes it, without arguments.
-
-        Returns
-        -------
-        object
-            Result of ``make``, now or before.
-        """
+        """Return the object made for ``key``, all its dependencies, before, or make it now; the last used are kept."""
         found: T | None = self._memory.pop(key, None)
         if found is None:
             found = make()
@@ -169,14 +142,7 @@ def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashab
 
 
 def run_digest(model: str, parameters: FloatArray, settings: StoredOptions, compiler: str) -> str:
-    """Return a digest of all dependencies of the steps of a run, in hexadecimal digits.
-
-    Parameters
-    ----------
-    model : str
-        Digest of the model.
-    parameters : ndarray, shape (n_p,)
-    """
+    """Return a digest of all dependencies of the steps of a run; ``model``: that of its model."""
     hashed = hashlib.sha256(f"fsm_dyn run|{compiler}|{model}|".encode())
     hashed.update(np.ascontiguousarray(parameters, "<f8").tobytes())
     hashed.update(msgspec.json.encode(settings, order="deterministic"))
@@ -258,19 +224,7 @@ class RunSetups(ExecutablePool):
         inputs: Mapping[str, InputValue],
         span: tuple[float, float],
     ) -> InputSignals:
-        """Return the signals of the inputs.
-
-        Parameters
-        ----------
-        numbers : Mapping[str, ParameterValue]
-            Parameters by name, SI.
-        key : tuple or None
-            From :func:`inputs_key`.
-        inputs : Mapping[str, InputValue]
-            By name, in the units of the inputs.
-        span : tuple of float
-            From when to when, s.
-        """
+        """Return the signals of the inputs over a span (s); ``key``: of :func:`inputs_key`."""
 
         def make() -> InputSignals:
             return resolve_inputs(self.graph.automaton, numbers, inputs, span)
@@ -285,17 +239,7 @@ class RunSetups(ExecutablePool):
     def numerics(
         self, numbers: Mapping[str, ParameterValue], vector: Array, tolerances: Mapping[str, float] | None = None
     ) -> Numerics:
-        """Return tolerances and units of a run with these parameters, by name and as a vector.
-
-        Parameters
-        ----------
-        numbers : Mapping[str, ParameterValue]
-            Parameters by name, SI.
-        vector : ndarray, shape (n_p,)
-            The same in the order of the layout.
-        tolerances : Mapping[str, float], optional
-            Entries of :class:`fsm_dyn.Tolerances`.
-        """
+        """Return tolerances and units of a run with these parameters, by name and as a vector (n_p,), SI."""
         given = tolerances or {}
         return self.remember(
             ("numerics", vector.tobytes(), *given.items()),
@@ -304,19 +248,7 @@ class RunSetups(ExecutablePool):
 
 
 def inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
-    """Return all dependencies of the inputs of a run; None if a callable or a list is among them.
-
-    Parameters
-    ----------
-    vector : ndarray, shape (n_p,)
-        Parameters in the order of the layout, SI.
-    inputs : mapping
-        By name, in the units of the inputs.
-
-    Returns
-    -------
-    tuple or None
-    """
+    """Return all dependencies of the inputs of a run, ``vector`` the parameters; None with a callable or a list."""
     if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
         return None
     return (vector.tobytes(), tuple(sorted(inputs.items(), key=lambda item: item[0])))
