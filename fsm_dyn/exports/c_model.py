@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,8 +27,10 @@ from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.page.frames import guard_texts
 from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.kernels import ObjectCache, sources_of
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
+from fsm_dyn.programs.traversal import tangent
 from fsm_dyn.run import online as oc
 from fsm_dyn.run import structures as st
 from fsm_dyn.run.input_signals import InputSignals, schedule_parameters
@@ -513,14 +517,64 @@ def _note(run: ExportedRun, kind: str, name: str, value: Sequence[float]) -> str
     return f" // {'; '.join(told)}" if told else ""
 
 
+def tangent_program(program: Program, names: tuple[str, ...]) -> Program:
+    """Return the program of the directional derivatives of some outputs; their direction follows the state."""
+    layout = program.layout
+    moving = (*layout.x, *layout.w)
+    seeded = replace(layout, u=(*layout.u, *(f"{name}.seed" for name in moving)))
+    graph, symbols, nodes = program.graph()
+    seeds = {symbols[name]: graph.symbol(f"{name}.seed") for name in moving}
+    outputs: list[Node] = [node for name in names for node in nodes[name].ravel()]
+    found: np.ndarray[Any, Any] = np.empty(len(outputs), dtype=object)
+    found[:] = tangent(outputs, seeds)
+    return Program.from_nodes(seeded, {"tangent": found})
+
+
+_NAMELESS: Final = "fsm_nameless_kernel"
+
+
+class KernelTexts:
+    """Programs of a model in C, kept on disk between its exports by the digests of the programs.
+
+    Parameters
+    ----------
+    digest : str
+        Of the mechanism.
+    kind : str
+        Of the functions; each kind is one file.
+    """
+
+    def __init__(self, digest: str, kind: str = "kernels") -> None:
+        self._key = sha256(f"{kind} in C {sources_of('programs', 'exports')} {digest}".encode()).hexdigest()
+        kept = ObjectCache.default().load(self._key)
+        self._before: dict[str, str] = {} if kept is None else msgspec.msgpack.decode(kept, type=dict[str, str])
+        self._used: dict[str, str] = {}
+
+    def function(self, program: Program, name: str, tangent_of: tuple[str, ...] | None = None) -> str:
+        """Return a program, or the tangent of some of its outputs, as a static function."""
+        key = program.digest if tangent_of is None else " ".join((program.digest, *tangent_of))
+        text = self._before.get(key) or self._used.get(key)
+        if text is None:
+            made = program if tangent_of is None else tangent_program(program, tangent_of)
+            # the same operations as machine code, so the same bits
+            text = "static " + c_function(share_angles(made), _NAMELESS, own_functions=True)
+        self._used[key] = text
+        return text.replace(_NAMELESS, name, 1)
+
+    def keep(self) -> None:
+        """Keep the functions used, if there are new ones."""
+        if not self._used.keys() <= self._before.keys():
+            ObjectCache.default().store(self._key, msgspec.msgpack.encode(self._used))
+
+
 def source(run: ExportedRun) -> str:
     """Return kernels and tables of a model as one translation unit."""
     prefix, data = run.prefix, Data(run.prefix)
     functions: list[str] = []
+    known = KernelTexts(run.automaton.mechanism.digest)
 
     def kernel(name: str, program: Program) -> str:
-        # the same operations as machine code, so the same bits
-        functions.append("static " + c_function(share_angles(program), f"{prefix}_kernel_{name}", own_functions=True))
+        functions.append(known.function(program, f"{prefix}_kernel_{name}"))
         return f"{prefix}_kernel_{name}"
 
     tables = table_fields(run, data, kernel)
@@ -567,6 +621,7 @@ def source(run: ExportedRun) -> str:
         }  # fmt: skip
     model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
+    known.keep()
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
     for kind, name, fields in (
         ("fsm_tables", "tables", tables), ("fsm_input_tables", "schedule", schedule), ("fsm_method", "method", method),

@@ -20,7 +20,7 @@ from dataclasses import replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import llvmlite.binding as llvm
@@ -30,15 +30,11 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import is_free
 from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.exports.c_model import has_settable_start, parameter_limits, spare_parts, start_reads, text
+from fsm_dyn.exports.c_model import KernelTexts, has_settable_start, parameter_limits, spare_parts, start_reads, text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.language.units import TABLE, dimension_text
 from fsm_dyn.language.values import coordinate_bounds, named_values
-from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.kernels import ObjectCache
-from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.sources import c_function, share_angles
-from fsm_dyn.programs.traversal import tangent
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import Event, StartUse
 
@@ -701,37 +697,22 @@ def tangents_source(run: ExportedRun) -> str:
         The exported run.
     """
     parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
+    known = KernelTexts(run.automaton.mechanism.digest, "tangents")
     names, forces = [], () if run.pins is None else ("multipliers",)
     for number, (_, full) in enumerate(run.programs):
         names.append(f"tangent_{number}")
-        parts.append(_function(_tangent(full, ("x_dot", "u", "guards", *forces)), names[-1]))
+        parts.append(known.function(full, names[-1], ("x_dot", "u", "guards", *forces)))
     report = run.automaton.report
     shown = ("outputs",) if "outputs" in report.slices else ()
-    parts.append(_function(_tangent(report, shown), "tangent_of_outputs"))
+    parts.append(known.function(report, "tangent_of_outputs", shown))
     parts.append(f"const fsm_kernel fsm_fmu_tangents[] = {{{', '.join(names)}}};")
     parts.append("const fsm_kernel fsm_fmu_output_tangent = tangent_of_outputs;")
     if run.pins is not None:
-        parts.append(_function(_tangent(run.pins, ("outputs",)), "tangent_of_pins"))
+        parts.append(known.function(run.pins, "tangent_of_pins", ("outputs",)))
+    known.keep()
     pins = "NULL" if run.pins is None else "tangent_of_pins"
     parts.append(f"const fsm_kernel fsm_fmu_pin_tangent = {pins};\n")
     return "\n".join(parts)
-
-
-def _function(program: Program, name: str) -> str:
-    return "static " + c_function(share_angles(program), name, own_functions=True)
-
-
-def _tangent(program: Program, names: tuple[str, ...]) -> Program:
-    """Return the program of the directional derivatives of some outputs; their direction follows the state."""
-    layout = program.layout
-    moving = (*layout.x, *layout.w)
-    seeded = replace(layout, u=(*layout.u, *(f"{name}.seed" for name in moving)))
-    graph, symbols, nodes = program.graph()
-    seeds = {symbols[name]: graph.symbol(f"{name}.seed") for name in moving}
-    outputs: list[Node] = [node for name in names for node in nodes[name].ravel()]
-    found: np.ndarray[Any, Any] = np.empty(len(outputs), dtype=object)
-    found[:] = tangent(outputs, seeds)
-    return Program.from_nodes(seeded, {"tangent": found})
 
 
 # -- Functional Mock-up Units as files -----------------------------------------------------------------------

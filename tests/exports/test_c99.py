@@ -12,9 +12,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.c_model import start_parameters, tunable_parameters, with_spare_modes
+from fsm_dyn.exports.c_model import source, start_parameters, tunable_parameters, with_spare_modes
 from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.exports.exported_run import identifiers, mode_identifiers, prefix_of
+from fsm_dyn.exports.fmi import tangents_source
+from fsm_dyn.programs.sources import share_angles
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.online import OnlineExecutable
 from fsm_dyn.run.run_options import RunOptions
@@ -151,8 +153,8 @@ def test_other_compilers_have_no_warning(compiler, tmp_path):
         pytest.skip(f"no {compiler}")
     _, folder = exported("latch", tmp_path)
     target = ["-mthumb", "-mcpu=cortex-m7", "-mfpu=fpv5-d16", "-mfloat-abi=hard"] if "arm" in compiler else []
-    for source in ("latch.c", "fsm_machine.c", "main.c"):
-        subprocess.run([compiler, *FLAGS, *target, "-fsyntax-only", source], cwd=folder, check=True)
+    for name in ("latch.c", "fsm_machine.c", "main.c"):
+        subprocess.run([compiler, *FLAGS, *target, "-fsyntax-only", name], cwd=folder, check=True)
 
 
 def test_a_missing_compiler_is_named(tmp_path):
@@ -530,3 +532,24 @@ def test_headers_are_for_cpp_and_floats_must_follow_the_standard(tmp_path):
         done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
         assert done.returncode != 0
         assert "compile without -ffast-math" in done.stderr
+
+
+@pytest.mark.parametrize("text_of", [source, tangents_source])
+def test_functions_kept_from_an_earlier_export_change_no_byte(tmp_path, monkeypatch, text_of):
+    """Without a cache, with an empty one, and with a full one, from which all functions come."""
+    calls = []
+
+    def counted(program):
+        calls.append(program)
+        return share_angles(program)
+
+    monkeypatch.setattr("fsm_dyn.exports.c_model.share_angles", counted)
+    texts, counts = [], []
+    for cache in ("/proc/nowhere", str(tmp_path), str(tmp_path)):  # nothing can be kept in the first
+        monkeypatch.setenv("FSM_DYN_CACHE", cache)
+        texts.append(text_of(prepared(fsm_dyn.compile("latch"))))
+        counts.append(len(calls))
+        calls.clear()
+    assert texts[0] == texts[1] == texts[2]
+    assert counts[0] > 0
+    assert counts[2] == 0
