@@ -570,8 +570,7 @@ class KernelTexts:
 def source(run: ExportedRun) -> str:
     """Return kernels and tables of a model as one translation unit."""
     prefix, data = run.prefix, Data(run.prefix)
-    functions: list[str] = []
-    known = KernelTexts(run.automaton.mechanism.digest)
+    functions, known = list[str](), KernelTexts(run.automaton.mechanism.digest)
 
     def kernel(name: str, program: Program) -> str:
         functions.append(known.function(program, f"{prefix}_kernel_{name}"))
