@@ -1,4 +1,4 @@
-"""Groups of contacts that do not act on each other are decided apart: what one does is what it does alone.
+"""Groups of contacts that do not act on each other are decided apart: each moves as it would alone.
 
 Rows of dominoes far from each other in one model are compared with each row alone in a model; and Newton's law holds
 for all bodies together at every impact, to which the impulses between two dominoes contribute nothing.
