@@ -333,6 +333,7 @@ static void differentiate_remainders(const struct fsm_run *run, fsm_matrix befor
 {
     int64_t n = Q.m;
     fsm_vector change = fsm_arena_vector(&run->work->arena, n);
+    fsm_indices columns = fsm_arena_indices(&run->work->arena, n + 1);
     fsm_vector combination = fsm_arena_vector(&run->work->arena, first + 1);
     double sigma = FSM_INFINITY, rate = 0.0;
     for (int64_t k = 0; k < S.n; k++) {
@@ -343,26 +344,29 @@ static void differentiate_remainders(const struct fsm_run *run, fsm_matrix befor
         }
         for (int64_t j = 0; j < first; j++) {
             int64_t other = order.at[j];
-            for (int64_t i = 0; i < n; i++) {
+            for (int64_t i = 0; i < n && combination.at[j] != 0.0; i++) {
                 change.at[i] -= combination.at[j] * (AT(after, other, i) - AT(before, other, i)) / extent;
             }
         }
         double square = 0.0;
+        int64_t moving = 0; // columns that change: few, of the loops that the row is in
         for (int64_t i = 0; i < n; i++) {
             square += change.at[i] * change.at[i];
+            columns.at[moving] = i;
+            moving += change.at[i] != 0.0 ? 1 : 0;
         }
         for (int64_t j = 0; j < first; j++) {
             double along = 0.0;
-            for (int64_t i = 0; i < n; i++) {
-                along += change.at[i] * AT(Q, order.at[j], i);
+            for (int64_t i = 0; i < moving; i++) {
+                along += change.at[columns.at[i]] * AT(Q, order.at[j], columns.at[i]);
             }
             square -= along * along;
         }
         rate = fsm_larger(rate, sqrt(fsm_larger(square, 0.0)));
         sigma = fsm_smaller(sigma, AT(L, first + k, first + k));
         for (int64_t j = 0; j < S.m; j++) {
-            for (int64_t i = 0; i < n; i++) {
-                AT(S, k, j) -= change.at[i] * AT(Q, order.at[first + j], i);
+            for (int64_t i = 0; i < moving; i++) {
+                AT(S, k, j) -= change.at[columns.at[i]] * AT(Q, order.at[first + j], columns.at[i]);
             }
         }
     }
