@@ -305,3 +305,18 @@ def test_a_stack_of_two_free_boxes():
     assert force["rubs"] == pytest.approx(MASS * G, rel=1e-9)
     assert force["stands"] == pytest.approx(4.0 * MASS * G, rel=1e-9)
     assert run.energy.relative_residual < 1e-12
+
+
+@pytest.mark.long
+def test_a_tetrahedron_falls_and_rattles_in_steps_of_a_size():
+    """At the limit of friction of a corner at rest the slip begins in any direction: no steps of nanoseconds."""
+    shape = polyhedron([(0.15, 0.1, -0.05), (-0.15, 0.1, -0.05), (0.0, -0.15, -0.05), (0.0, 0.0, 0.12)], frame="B")
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(two(friction=0.4, upper=shape)))
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        e = random.normal(size=4)
+        start = {"z": 0.4} | dict(zip(("e0", "e1", "e2", "e3"), e / np.linalg.norm(e), strict=True))
+        start |= {"vx": 0.3 * random.normal(), "vy": 0.3 * random.normal(), "w3": random.normal()}
+        run = simulator.run(0.8, initial={name: float(value) for name, value in start.items()})
+        assert run.energy.relative_residual < 1e-6
+        assert np.histogram(run.t, np.arange(0.0, 0.8, 1e-5))[0].max() < 80
