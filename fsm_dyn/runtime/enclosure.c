@@ -615,12 +615,14 @@ static void run_wave(int64_t word, struct wave *w, int64_t order, const struct f
    Of many contacts few are near: zeros are passed over eight at a time. */
 static inline int64_t next_needed(const int8_t *needed, int64_t i, int64_t n)
 {
-    uint64_t eight = 0;
-    while (needed != NULL && i < n && needed[i] == 0) {
-        if (i + 8 <= n) {
-            memcpy(&eight, needed + i, sizeof eight);
-        }
-        i += i + 8 <= n && eight == 0 ? 8 : 1;
+    if (needed == NULL || i >= n || needed[i] != 0) {
+        return i;
+    }
+    for (uint64_t eight = 0; eight == 0 && i + 8 <= n; i += eight == 0 ? 8 : 0) {
+        memcpy(&eight, needed + i, sizeof eight);
+    }
+    while (i < n && needed[i] == 0) {
+        i++;
     }
     return i;
 }

@@ -27,17 +27,15 @@ FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *p, int8_t *needed)
     const int64_t *code = p->code + p->fixed_operations;
     for (int64_t i = p->operations - 1; i >= 0; i--) {
         uint64_t eight = 1;
-        if (i >= 7) {
-            memcpy(&eight, needed + i - 7, sizeof eight);
-        }
-        if (eight == 0) {
-            i -= 7; // of many contacts few are near
-        } else if (needed[i] != 0) {
+        if (needed[i] != 0) {
             for (int64_t operands = code[i] >> 8; operands > 0; operands >>= FSM_OPERAND_BITS) {
                 if ((operands & mask) >= first) {
                     needed[(operands & mask) - first] = 1;
                 }
             }
+        } else if (i >= 7) {
+            memcpy(&eight, needed + i - 7, sizeof eight);
+            i -= eight == 0 ? 7 : 0; // of many contacts few are near
         }
     }
 }

@@ -13,6 +13,8 @@
    guard is in each argument, and how fast its slope changes; over a region of some steps, which guards may be near zero at
    all.  They decide nothing: a guard that is proved with them is proved without (docs/theory.md, "No event is missed"). */
 
+#include <string.h>
+
 #include "stepping.h"
 
 #define FSM_PROOF_NEAREST   4      // steps that the region of some steps reaches ahead at least,
@@ -251,9 +253,7 @@ static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, cons
 {
     int8_t *needed = run->work->proof_needed.at;
     int64_t first = fsm_enclosure_size(&p->program) - p->program.operations;
-    for (int64_t i = 0; i < p->program.operations; i++) {
-        needed[i] = 0;
-    }
+    memset(needed, 0, (size_t)p->program.operations);
     p->numbers[FORCES] = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t output = p->outputs[guards[i]];
