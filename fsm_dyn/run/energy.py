@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import html_table
 from fsm_dyn.draw.svg import table as text_table
 from fsm_dyn.language.evaluate import evaluate_expression
-from fsm_dyn.programs.program import Only
+from fsm_dyn.programs.program import Only, Program
+from fsm_dyn.programs.traversal import reachable, support
 from fsm_dyn.run.extremes import largest
 from fsm_dyn.run.loop_state import Rows
 from fsm_dyn.run.record import RunModel
@@ -274,13 +275,15 @@ _LIMIT_AT_CHANGE_POINTS: Final = 1e-4  # of a run past a change point: its own e
 _WEIGHT_OF_ONE_POINT: Final = 2.0  # of a residual with one point per step: its quadrature decides nothing
 _ROUNDING: Final = 1e-10  # part of the energies for the sum of their rounding
 _TINIEST: Final = 1e-30  # J
+_JUMPS: Final = frozenset({"floor", "mod", "sign", "lt", "le"})
 
 
 def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
     """Return a sentence if the energy balance of a run does not close, none if it does.
 
     The balance itself takes longer than most runs.  It can be open only if the states of a step contradict their rates,
-    which the recorded rows show, or a change point was passed. It is drawn up with one point per step first.
+    which the recorded rows show, a change point was passed, or the potential energy jumps. It is drawn up with one
+    point per step first.
 
     Parameters
     ----------
@@ -292,7 +295,8 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
         return ()
     (verdict,) = rows_verdicts(record, n_q, fixed_steps).tolist()
     passed = bool(record.change_points)
-    known = verdict == RowsVerdict.EXPLAINED and not passed and not record.time_stepping
+    jumps = potential_jumps(run.model.report)
+    known = verdict == RowsVerdict.EXPLAINED and not passed and not record.time_stepping and not jumps
     if known or verdict == RowsVerdict.NOT_FINITE:
         return ()
     rows = run.all
@@ -308,7 +312,7 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
         limit = _LIMIT_AT_CHANGE_POINTS if passed else LIMIT
         if is_open(_WEIGHT_OF_ONE_POINT * balance.residual, balance, stored, limit):
             balance = energy_balance(rows, record.starts, without_shares, middles=middles)
-        return (_sentence(balance, rows.t, passed),) if is_open(balance.residual, balance, stored, limit) else ()
+        return (_sentence(balance, rows.t, passed, jumps),) if is_open(balance.residual, balance, stored, limit) else ()
 
 
 def is_open(residual: FloatArray, balance: EnergyBalance, stored: float, limit: float = LIMIT) -> bool:
@@ -320,18 +324,29 @@ def is_open(residual: FloatArray, balance: EnergyBalance, stored: float, limit: 
     return float(np.abs(residual).max()) > least
 
 
-def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool) -> str:
+@lru_cache(maxsize=64)
+def potential_jumps(report: Any) -> bool:
+    """Whether the potential energy jumps with a choice of coordinates, as of a spring on ``mod``."""
+    if not isinstance(report, Program):
+        return False
+    _, symbols, nodes = report.graph()
+    moving = {symbols[name] for name in report.layout.q}
+    choices = (node for node in reachable(list(np.ravel(nodes["potential_energy"]))) if node.op in _JUMPS)
+    return any(not moving.isdisjoint(support([node])) for node in choices)
+
+
+def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool, jumps: bool) -> str:
     step = int(np.argmax(np.abs(np.diff(balance.residual))))
     share = (
         f"{balance.relative_residual:.1%}"
         if balance.relative_residual > LIMIT
         else (f"{balance.relative_residual:.1g}")
     )
-    remedy = (
-        "reduce the tolerances, or compare with strategy='online', which takes other independent speeds"
-        if passed
-        else ("shorten the steps or reduce the tolerances until it closes")
-    )
+    remedy = "shorten the steps or reduce the tolerances until it closes"
+    if jumps:
+        remedy = "if the potential energy of a spring jumps there with a choice of coordinates, no force does its work"
+    elif passed:
+        remedy = "reduce the tolerances, or compare with strategy='online', which takes other independent speeds"
     return (
         f"the energy balance does not close: {share} of the energy exchanged is unexplained, "
         f"most of it between t = {t[step]:.6g} s and {t[step + 1]:.6g} s; {remedy}"

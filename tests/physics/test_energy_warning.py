@@ -217,3 +217,31 @@ def test_a_passage_of_a_change_point_that_loses_little_energy_warns():
     assert loose.change_points
     assert 1e-4 < loose.energy.relative_residual < 0.01
     assert fsm_dyn.simulate(graph, 0.6).warnings == ()
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "rk4", "step": 1e-3}])
+def test_a_potential_that_jumps_warns(options):
+    """A spring on ``mod`` slips from tooth to tooth, and its energy is lost each time; one on ``max`` loses none."""
+    point = {
+        "coordinates": ["x"],
+        "points": {"P": {"from": "O", "at": "x*N.x"}},
+        "bodies": {"b": {"center": "P", "mass": 1}},
+    }
+    teeth = {"fsm_dyn": 1, "initial": {"x": 0.1, "x_dot": 5}, **point}
+    smooth = fsm_dyn.compile(
+        teeth | {"name": "smooth", "loads": [{"spring": {"coordinate": "max(x, 0.3)", "stiffness": 50}}]}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EnergyWarning)
+        fsm_dyn.simulate(smooth, 0.5, **options)
+    model = fsm_dyn.compile(
+        teeth | {"name": "teeth", "loads": [{"spring": {"coordinate": "mod(x, 0.3)", "stiffness": 50}}]}
+    )
+    with pytest.warns(EnergyWarning, match="no force does its work"):
+        run = fsm_dyn.simulate(model, 0.5, **options)
+    lost = 0.5 * 50 * 0.3**2 * np.floor(run["x"][-1] / 0.3)
+    assert lost > 0.0
+    assert run.energy.residual[-1] == pytest.approx(-lost, rel=0.02)
+    if not options:
+        with pytest.warns(EnergyWarning, match="of 1 of 1 runs does not close"):
+            assert fsm_dyn.study(model, {"initial.x": [0.1]}, until=0.5, jobs=1).open_energy.tolist() == [True]
