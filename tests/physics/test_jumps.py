@@ -458,6 +458,30 @@ def test_a_condition_that_jumps_with_a_coordinate_acts_behind_the_jump(when, opt
 
 
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("strategy", ["compiled", "online"])
+def test_a_condition_that_is_met_falls_by_a_jump_and_is_met_again(strategy, options):
+    """A ball is put back as often as it has fallen from 0.618 past a jump to 0.361; each of many starts has other steps."""
+    model = BALL | {
+        "name": "comb",
+        "memory": {"k": 0},
+        "loads": [{"gravity": "-10*N.y"}],
+        "contacts": {"ground": {"gap": "y", "restitution": 0.5}, "roof": {"gap": "2 - y"}},
+        "transitions": [
+            {"from": "*", "when": "mod(y + 0.05, 0.617) < 0.411", "reset": {"y": "0.618"}, "set": {"k": "k + 1"}}
+        ],
+    }
+    graph = fsm_dyn.compile(model)
+    for until in (0.8, 0.9, 1.2, 1.3):
+        run = fsm_dyn.simulate(
+            graph, until, initial={"y": 1.192, "y_dot": -1.818}, **({"strategy": strategy} | options)
+        )
+        fallen = 1.818 * until + 5 * until**2
+        laps = int(fallen // 0.257)
+        assert run["k"][-1] == laps + 1
+        assert run["y"][-1] == pytest.approx(0.618 - (fallen - 0.257 * laps), abs=1e-7)
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
 def test_late_events_are_as_exact_as_the_clock(options):
     """After 1e6 s a ball is let fall on a floor; then a condition jumps with its height."""
     ball = BALL | {
