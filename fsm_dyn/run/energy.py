@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from fsm_dyn.runtime.abi import RowsVerdict
 from fsm_dyn.runtime.library import judge_rows
 
 if TYPE_CHECKING:
+    from fsm_dyn.derive.mode_programs import Evaluates
     from fsm_dyn.language.interfaces import PinEntry
     from fsm_dyn.run.samples import SampleBetween, Samples
 
@@ -324,11 +325,13 @@ def is_open(residual: FloatArray, balance: EnergyBalance, stored: float, limit: 
     return float(np.abs(residual).max()) > least
 
 
-@lru_cache(maxsize=64)
-def potential_jumps(report: Any) -> bool:
+def potential_jumps(report: Evaluates) -> bool:
     """Whether the potential energy jumps with a choice of coordinates, as of a spring on ``mod``."""
-    if not isinstance(report, Program):
-        return False
+    return isinstance(report, Program) and _jumps(report)
+
+
+@lru_cache(maxsize=64)
+def _jumps(report: Program) -> bool:
     _, symbols, nodes = report.graph()
     moving = {symbols[name] for name in report.layout.q}
     choices = (node for node in reachable(list(np.ravel(nodes["potential_energy"]))) if node.op in _JUMPS)

@@ -98,6 +98,7 @@ FSM_LOCAL double fsm_chord(double ga, double gb, double w, double bend);
 FSM_LOCAL bool fsm_is_proved(const struct fsm_piece *z, const struct fsm_jet *jet, const struct fsm_jet *middle, double h,
                              double tolerance, bool waiting);
 FSM_LOCAL double fsm_size_of(struct fsm_interval a);
+FSM_LOCAL bool fsm_jumps_in(const struct fsm_jet *jet, double size);
 FSM_LOCAL double fsm_largest_ratio(const double *bounds, const double *region, int64_t n);
 
 /* enclosure.c */

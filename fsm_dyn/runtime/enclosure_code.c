@@ -96,6 +96,15 @@ FSM_LOCAL double fsm_size_of(struct fsm_interval a)
     return size == size ? size : FSM_INFINITY;
 }
 
+#define FSM_OPEN_BY_A_JUMP 1e-6 // part of the size of a quantity by which its value is open where it jumps
+
+/* Whether a quantity whose values have this size jumps at an instant: its bounds there are those of both sides, and no
+   rounding. */
+FSM_LOCAL bool fsm_jumps_in(const struct fsm_jet *jet, double size)
+{
+    return jet->value.high - jet->value.low > FSM_OPEN_BY_A_JUMP * size && !(fsm_size_of(jet->rate) < FSM_INFINITY);
+}
+
 /* The largest ratio of some bounds of the step to those of a region; infinite where one of these is zero. */
 FSM_LOCAL double fsm_largest_ratio(const double *bounds, const double *region, int64_t n)
 {

@@ -32,7 +32,6 @@
 #define FSM_PROOF_PER_BOX   0.1    // work of a piece, in evaluations of the guards
 #define FSM_PROOF_CLOSE     10.0   // tolerances of time within which events are one
 #define FSM_PROOF_STACKED   64     // pieces that wait
-#define FSM_PROOF_JUMP      1e-6   // part of the size of a guard by which its value is open where it jumps
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
@@ -280,12 +279,6 @@ static void note_undecided(const struct fsm_run *run, int64_t j)
     noted[FSM_UNDECIDED_SUBJECT] = run->tables->guard_contact.at[number];
 }
 
-/* Whether a guard whose values have this size jumps at an instant: its bounds there are those of both sides, and no rounding. */
-static bool jumps_in(const struct fsm_jet *jet, double size)
-{
-    return jet->value.high - jet->value.low > FSM_PROOF_JUMP * size && !(fsm_size_of(jet->rate) < FSM_INFINITY);
-}
-
 /* Look through the step for where a guard fires unseen, left to right, halving what is not proved.
    Returns the fraction of the step to take instead: to where the guard is at or below `-tolerance`, or to where one that
    waits has risen that falls again; FSM_PROVED where there is nothing.
@@ -297,7 +290,6 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
     struct fsm_piece stack[FSM_PROOF_STACKED];
     double tolerance = w->tolerance, risen = FSM_PROVED, found = FSM_PROVED;
     double least = FSM_PROOF_CLOSE * run->tables->tolerances->time / h;
-    double size = fsm_larger(fabs(w->g[0]), fsm_larger(fabs(w->g[1]), fabs(w->g[2])));
     bool waiting = w->waiting;
     int64_t top = 2, boxes = 0;
     stack[0] = piece_of(w, 0.5, 1.0, 1, 2);
@@ -317,7 +309,7 @@ static double search_step(const struct fsm_run *run, const struct proof *p, int6
         const struct fsm_jet *jet = known ? halves + (z.a > 0.0 ? 2 : 0) : p->jets + w->output;
         const struct fsm_jet *middle = known ? jet + 1 : p->middle + w->output;
         double low = middle->value.low, high = middle->value.high;
-        if (high - low < FSM_INFINITY && !jumps_in(middle, size)) {
+        if (high - low < FSM_INFINITY && !fsm_jumps_in(middle, fabs(w->g[0]) + fabs(w->g[1]) + fabs(w->g[2]))) {
             tolerance = fsm_larger(tolerance, w->tolerance + 4.0 * (high - low)); // what rounding leaves open
         }
         if (fsm_is_proved(&z, jet, middle, h, tolerance, waiting)) {

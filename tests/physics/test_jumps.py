@@ -460,7 +460,7 @@ def test_a_condition_that_jumps_with_a_coordinate_acts_behind_the_jump(when, opt
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
 @pytest.mark.parametrize("strategy", ["compiled", "online"])
 def test_a_condition_that_is_met_falls_by_a_jump_and_is_met_again(strategy, options):
-    """A ball is put back as often as it has fallen from 0.618 past a jump to 0.361; each of many starts has other steps."""
+    """A ball is put back as often as it has fallen from 0.618 past a jump to 0.361; each length has other steps."""
     model = BALL | {
         "name": "comb",
         "memory": {"k": 0},
