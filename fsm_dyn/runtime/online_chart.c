@@ -299,7 +299,7 @@ static void determinate_forces(struct fsm_online_mode *o, int64_t k);
 static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t width);
 static void minimum_norm_multipliers(struct fsm_online_mode *o);
 static int64_t hidden_row(struct fsm_online_mode *o, int64_t k);
-static void subtract_component(double *w, int64_t at, int64_t along, int64_t n);
+static void subtract_component(struct fsm_online_mode *o, int64_t at, int64_t along);
 
 /* Write λ of every row, from the dependent rows: `G_Dᵀ λ = (M u̇ - f)_D`. */
 FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o)
@@ -420,26 +420,48 @@ static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t 
 static void minimum_norm_multipliers(struct fsm_online_mode *o)
 {
     int64_t *chart = o->chart.at;
-    double *w = o->room.at;
     int64_t at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS], at_open = chart[FSM_ONLINE_AT_OPEN];
     int64_t R = o->sizes->n_rows;
     for (int64_t d = chart[FSM_ONLINE_SHARED]; d < chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK]; d++) {
         int64_t vector = at_open + d * R;
         for (int64_t other = chart[FSM_ONLINE_SHARED]; other < d; other++) {
-            subtract_component(w, vector, at_open + other * R, R);
+            subtract_component(o, vector, at_open + other * R);
         }
-        subtract_component(w, at_multipliers, vector, R);
+        subtract_component(o, at_multipliers, vector);
     }
 }
 
-static void subtract_component(double *w, int64_t at, int64_t along, int64_t n)
+/* Find the rows from `first` to before `end` outside which the forces at `along`, of those that do nothing, are zero.
+
+   As a rule they act on one body: of many contacts these are few. */
+static void find_extent(struct fsm_online_mode *o, int64_t along, int64_t *first, int64_t *end)
 {
-    double product = 0.0, square = 0.0;
-    for (int64_t r = 0; r < n; r++) {
+    const int64_t *rows = o->chart.at + FSM_ONLINE_LISTS, *contacts = rows + o->sizes->n_rows;
+    const double *forces = o->room.at + along;
+    *first = o->sizes->n_rows;
+    *end = 0;
+    for (int64_t k = 0; k < o->chart.at[FSM_ONLINE_ACTIVE]; k++) {
+        int64_t tangents = contacts[k] >= 0 ? fsm_tangent_count(o, contacts[k]) : 0;
+        for (int64_t i = -1; i < tangents; i++) {
+            int64_t row = i < 0 ? rows[k] : AT(o->contact_rows, contacts[k], 1) + i;
+            if (forces[row] != 0.0) {
+                *first = fsm_least(*first, row);
+                *end = fsm_most(*end, row + 1);
+            }
+        }
+    }
+}
+
+static void subtract_component(struct fsm_online_mode *o, int64_t at, int64_t along)
+{
+    double *w = o->room.at, product = 0.0, square = 0.0;
+    int64_t first, end;
+    find_extent(o, along, &first, &end);
+    for (int64_t r = first; r < end; r++) {
         product += w[at + r] * w[along + r];
         square += w[along + r] * w[along + r];
     }
-    for (int64_t r = 0; r < n; r++) {
+    for (int64_t r = first; r < end; r++) {
         w[at + r] -= product / square * w[along + r];
     }
 }
