@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from websockets.exceptions import ConnectionClosedOK
 from websockets.sync.client import connect
 
+import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.launch import coupled_graph
@@ -32,6 +33,7 @@ from fsm_dyn.live.viewers import (
     Rerun,
     rerun_address,
 )
+from fsm_dyn.page.live_view import LiveOptions, LiveView
 from fsm_dyn.run.run_timeline import place_scene
 from fsm_dyn.run.viewer_scene import LOG, SCENE, moving_scene
 from fsm_dyn.runtime.abi import RecordColumn
@@ -354,3 +356,22 @@ def test_messages_have_the_form_of_the_makers_server(schema):
         assert json.loads(advertised[0]["schema"]) == json.loads(advertised[1]["schema"])
         assert {"op", "name", "capabilities", "sessionId"} <= {*clients[0].info} & {*clients[1].info}
     theirs.stop()
+
+
+def test_a_restarted_run_replaces_the_scene():
+    """Two runs of a page in one server: the outlines come again, after the removal of those before."""
+    graph, viewer = fsm_dyn.compile("latch"), Foxglove("latch")
+    client = Client(viewer.address)
+    try:
+        for number in range(2):
+            view = LiveView(graph, number, LiveOptions(follow=lambda session: LiveViewers(session, [viewer])))
+            view.session.wait_for_ticks(50)
+            client.read(0.3)
+            view.close()
+        found = client.read()
+    finally:
+        viewer.close()
+    assert len(found["/scene"]) == 2
+    assert [[item["type"] for item in content["deletions"]] for _, content in found["/scene"]] == [[1], [1]]
+    names = [{item["id"] for item in content["entities"]} for _, content in found["/scene"]]
+    assert names[0] == names[1] != set()
