@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +14,11 @@ import numpy.typing as npt
 from fsm_dyn.analysis.verification import INERTIA, derived_terms
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.symbols import NodeAlgebra
+from fsm_dyn.language.builder import Model
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.programs.functions import cos, sin
@@ -74,8 +77,13 @@ class EquationCheck:
         return "\n".join([f"{self.name}: {self.verdict}", *map(str, self.findings), f"  [{self.basis}]"])
 
 
+@typed
 def check_equation(
-    model: str | Mechanism | ModeGraph, mode: str, equation: str | tuple[str, Any], *, seed: int = SEED
+    model: str | os.PathLike[str] | Mapping[str, object] | Model | Mechanism | ModeGraph,
+    mode: str,
+    equation: str | tuple[str, Any],
+    *,
+    seed: int = SEED,
 ) -> EquationCheck:
     """Compare an equation worked by hand with the package's derivations.
 

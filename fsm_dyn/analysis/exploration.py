@@ -15,6 +15,7 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import outgoing
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters, group_of, grouped
 from fsm_dyn.automaton.storage import from_bytes, to_bytes
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, ModelError, RunError
 from fsm_dyn.core.processes import in_processes
 from fsm_dyn.core.records import dataclass
@@ -231,6 +232,7 @@ class _Met:
     length: float
 
 
+@typed
 def explore(
     graph: ModeGraph,
     *,

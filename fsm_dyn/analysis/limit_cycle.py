@@ -13,6 +13,7 @@ from fsm_dyn.analysis.sensitivities import admissible_variations, crossing, jump
 from fsm_dyn.analysis.variations import AnalysisSetup, memory_of_motion
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array
@@ -665,6 +666,7 @@ class LimitCycle:
         return {**values, **self.memory, "mode": self.mode}
 
 
+@typed
 def limit_cycle(
     graph: ModeGraph,
     section: str,

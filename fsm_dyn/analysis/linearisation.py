@@ -11,6 +11,7 @@ from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import Array, dependent_columns
@@ -138,6 +139,7 @@ class Linearisation:
         return table(("rate of", *self.states, *self.inputs), rows) + f"\neigenvalues, 1/s: {own}"
 
 
+@typed
 def linearise(
     graph: ModeGraph,
     mode: str,
@@ -271,6 +273,7 @@ class Equilibrium:
     initial: dict[str, float | str]
 
 
+@typed
 def static_equilibrium(
     graph: ModeGraph,
     *,

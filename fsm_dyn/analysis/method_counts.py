@@ -9,6 +9,7 @@ counted; none is applied.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Final
@@ -19,10 +20,12 @@ from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.compilation import load
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.mode_view import ModeView
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError, ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
+from fsm_dyn.language.builder import Model
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.memory import speed_definitions, with_speeds
 from fsm_dyn.language.model import Body, Mechanism
@@ -78,7 +81,10 @@ class MethodTable:
         return f"{self.model}, mode '{self.mode}'\n" + table(("method", "unknowns", "form", "solve", "together"), rows)
 
 
-def count_methods(model: str | Mechanism | ModeGraph, mode: str | None = None) -> MethodTable:
+@typed
+def count_methods(
+    model: str | os.PathLike[str] | Mapping[str, object] | Model | Mechanism | ModeGraph, mode: str | None = None
+) -> MethodTable:
     """Count unknowns and operations of a mode by Newton and Euler, Lagrange, and Kane.
 
     Newton's and Euler's equations have the coordinates of every body and a force for each that the others determine;
@@ -166,7 +172,10 @@ class StateVariables:
     p: int
 
 
-def state_variables(model: str | Mechanism | ModeGraph) -> tuple[StateVariables, ...]:
+@typed
+def state_variables(
+    model: str | os.PathLike[str] | Mapping[str, object] | Model | Mechanism | ModeGraph,
+) -> tuple[StateVariables, ...]:
     """Return the numbers of bodies, constraints, coordinates and speeds of each mode, as Gillespie's Table 1 has them.
 
     Parameters

@@ -25,6 +25,7 @@ from fsm_dyn.analysis.study_variables import (
     varied_quantities,
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.core.records import dataclass
@@ -105,6 +106,7 @@ class WorstCase:
         return f"{self.requirement}: {verdict}{apart}"
 
 
+@typed
 def worst_case(
     graph: ModeGraph,
     requirement: str,
@@ -465,6 +467,7 @@ class Fit:
         return "\n".join(lines)
 
 
+@typed
 def fit(
     graph: ModeGraph,
     measured: str | Path,

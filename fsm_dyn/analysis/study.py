@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from fsm_dyn.analysis.study_variables import (
     varied_quantities,
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean, warn_of_energy
 from fsm_dyn.core.records import dataclass
@@ -108,6 +109,9 @@ def grid_points(
     InputError
         There is no combination, or a name or a value is impossible.
     """
+    for name, listed in vary.items():
+        if not isinstance(listed, Sized):
+            raise InputError(f"study: '{name}' has no values", found=repr(listed)[:80], allowed="a sequence of values")
     counts = [len(values) for values in vary.values()]
     if not vary or not all(counts):
         raise InputError("a study needs a value of everything it varies")
@@ -271,6 +275,7 @@ def read_range(text: str) -> tuple[str, list[str]]:
     return name.strip(), [f"{value:.12g} {unit}".strip() for value in np.linspace(*ends, count)]
 
 
+@typed
 def study(
     graph: ModeGraph,
     vary: Mapping[str, Any] | None = None,
@@ -381,6 +386,7 @@ def _study(graph: ModeGraph, sample: str, points: StudyPoints, times: Array, col
     )
 
 
+@typed
 def tolerance_study(graph: ModeGraph, *, n: int, seed: int, sample: str = "random", **options: Any) -> Study:
     """Run a model with parameters sampled within their tolerances, and judge its requirements in every run.
 

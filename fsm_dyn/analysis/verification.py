@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,10 +25,12 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph, successors_of
 from fsm_dyn.automaton.mode_view import ModeView
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues
 from fsm_dyn.derive.embedding import ActiveSet
+from fsm_dyn.language.builder import Model
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.traversal import tangent
@@ -369,8 +372,13 @@ class Verification:
         return "\n".join(lines)
 
 
+@typed
 def verify(
-    model: str | Mechanism, *, states: int = 20, modes: Sequence[str] | None = None, successors: bool = False
+    model: str | os.PathLike[str] | Mapping[str, object] | Model | Mechanism,
+    *,
+    states: int = 20,
+    modes: Sequence[str] | None = None,
+    successors: bool = False,
 ) -> Verification:
     """Compare independent derivations of the equations of a model at random states of its modes.
 

@@ -12,6 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.enumeration import enumerate_modes
@@ -29,6 +30,7 @@ from fsm_dyn.programs.kernels import ObjectCache
 from fsm_dyn.runtime.library import SOURCES
 
 
+@typed
 def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mechanism:
     """Read and check a mechanism.
 
@@ -56,6 +58,7 @@ def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mecha
     return load_mechanism(models.resolve(path), variant=variant)
 
 
+@typed
 def compile(
     mechanism: Mechanism | str | os.PathLike[str] | Mapping[str, object] | Model,
     parameters: Parameters | None = None,

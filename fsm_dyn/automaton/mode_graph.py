@@ -20,6 +20,7 @@ from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.labels import told_states
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import LARGEST_FILE, equations_version, from_bytes, save, to_bytes
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, Location, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.core.records import dataclass
@@ -483,6 +484,7 @@ def graph_with_parameters(
     return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
 
 
+@typed
 def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
     """Read a graph written by ``ModeGraph.save``; sympy is not needed.
 

@@ -20,6 +20,7 @@ import numpy as np
 import fsm_dyn.runtime
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.exports.c_model import (
@@ -252,6 +253,7 @@ _COPIED: Final = (
 )  # fmt: skip
 
 
+@typed
 def export(
     graph: ModeGraph,
     folder: str | Path,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
@@ -204,6 +205,7 @@ class Wrench:
     about: str
 
 
+@typed
 def wrench(
     graph: ModeGraph,
     run: LoadedRun,

@@ -11,6 +11,7 @@ from dataclasses import KW_ONLY, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
+from fsm_dyn.core.arguments import check_arguments
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 
@@ -141,6 +142,11 @@ class RunOptions:
                 from fsm_dyn.language.values import seconds  # with the expressions
 
                 object.__setattr__(self, name, seconds(getattr(self, name), f"'{name}'"))
+        steps: Any = self.max_steps
+        if isinstance(steps, float) and steps.is_integer():  # such as 1e6
+            object.__setattr__(self, "max_steps", int(steps))
+        annotated = {item.name: item.type for item in fields(self)}
+        check_arguments("options of a run", {name: getattr(self, name) for name in annotated}, annotated)
         if self.step is not None and not self.step > 0.0:
             raise InputError("the step is not positive", found=f"{self.step:g} s", allowed="more than 0 s, or no step")
         strategy = _checked_strategy(self.strategy, self.method, self.derive_after)
@@ -155,10 +161,6 @@ class RunOptions:
             object.__setattr__(self, "strategy", strategy)
         if self.step:
             object.__setattr__(self, "method", _method_with(self.method, self.step))
-        for name in ("inputs", "parameters", "initial"):
-            given = getattr(self, name)
-            if given and not isinstance(given, Mapping):
-                raise InputError(f"'{name}' is not a mapping", found=repr(given)[:80], allowed="values by name")
 
     @property
     def evaluation(self) -> str:
@@ -443,6 +445,7 @@ def takes_options(
             except TypeError as error:
                 refuse_unknown(function.__name__, given)
                 raise TypeError(str(error).replace("RunOptions.__init__", function.__name__)) from None
+            check_arguments(function.__name__, {first.name: args[0]}, {first.name: first.annotation})
             return function(args[0], chosen)
 
         signature = inspect.Signature([first, *inspect.signature(options).parameters.values()])

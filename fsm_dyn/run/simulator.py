@@ -20,6 +20,7 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import bound_arrays, model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, warn_of_energy, warn_of_start, warn_of_steps
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import RunnableMode
@@ -105,6 +106,7 @@ class Simulator(RunSetups):
     [0.319, 0.452]
     """
 
+    @typed
     def __init__(self, graph: ModeGraph) -> None:
         super().__init__(graph)
         self.workspace = Workspace()
@@ -124,6 +126,7 @@ class Simulator(RunSetups):
         """
         return self.carry_out(options)
 
+    @typed
     def carry_out(self, options: RunOptions) -> Trajectory:
         """Run the graph from its start with options; result and errors are those of :meth:`run`."""
         with self._alone:
@@ -416,6 +419,7 @@ def simulate(graph: ModeGraph, options: RunOptions) -> Trajectory:
     return simulator_of(graph).carry_out(options)
 
 
+@typed
 def open_run(path: str | os.PathLike[str]) -> Trajectory:
     """Read a run written by ``Trajectory.save``; its model is compiled from the text in the file.
 

@@ -24,7 +24,7 @@ def test_modes_derived_in_two_processes_are_those_of_one():
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, None])
 def test_a_number_of_processes_that_cannot_be_is_refused(jobs):
-    with pytest.raises(InputError, match="number of processes"):
+    with pytest.raises(InputError, match="jobs"):
         fsm_dyn.compile("bouncing_ball", jobs=jobs)
 
 

@@ -177,7 +177,7 @@ def test_the_buffers_of_earlier_runs_that_are_kept_have_a_bound():
 @pytest.mark.parametrize("what", ["inputs", "parameters", "initial"])
 @pytest.mark.parametrize("value", ["rest", [1.0]])
 def test_values_without_names_are_refused(what, value):
-    with pytest.raises(InputError, match=f"'{what}' is not a mapping"):
+    with pytest.raises(InputError, match=f"'{what}' has a wrong type"):
         fsm_dyn.simulate(fsm_dyn.compile("latch"), 1.0, **{what: value})
 
 
