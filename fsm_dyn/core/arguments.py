@@ -115,14 +115,16 @@ def _parsed(annotation: str) -> ast.expr:
     return ast.parse(annotation, mode="eval").body
 
 
-def _alternatives(node: ast.expr) -> list[ast.expr]:
+@functools.cache
+def _alternatives(node: ast.expr) -> tuple[ast.expr, ...]:
     """Return the parts of a union, aliases written out."""
     if isinstance(node, ast.BinOp):
-        return [*_alternatives(node.left), *_alternatives(node.right)]
+        return *_alternatives(node.left), *_alternatives(node.right)
     alias = _ALIASES.get(_kind(node), "")
-    return _alternatives(_parsed(alias)) if alias else [node]
+    return _alternatives(_parsed(alias)) if alias else (node,)
 
 
+@functools.cache
 def _kind(node: ast.expr) -> str:
     """Return the bare name of a type."""
     if isinstance(node, ast.Subscript):

@@ -279,7 +279,7 @@ _FIRST_TRANSITIONS: Final = 64
 _MORE: Final = 4  # times the room where there is too little
 _WORST_PIVOT: Final = 1e-13
 _MOST_IDLE: Final = 4
-_MOST_IDLE_ROWS: Final = 4096
+_MOST_IDLE_ROWS: Final = 8192
 _MOST_PACKED: Final = 8
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
-from fsm_dyn.devices.scripted import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm, Stroke
 from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import Limits, device_map_for
 from fsm_dyn.live.driver_protocol import Sample
@@ -13,6 +12,7 @@ from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm, Stroke
 from fsm_dyn.live.tick import watch_port
 from fsm_dyn.live.tick_process import _take_sent
 from fsm_dyn.run.loop_state import read_transitions

@@ -171,7 +171,7 @@ def test_the_buffers_of_earlier_runs_that_are_kept_have_a_bound():
         simulator.run(1.0, method=method, step=4e-4)
         rows = [len(loop.buffers.modes) for loop in simulator.workspace.idle]
         assert rows
-        assert sum(rows) <= 4096
+        assert sum(rows) <= 8192
 
 
 @pytest.mark.parametrize("what", ["inputs", "parameters", "initial"])
