@@ -145,9 +145,7 @@ class RunOptions:
         steps: Any = self.max_steps
         if isinstance(steps, float) and steps.is_integer():  # such as 1e6
             object.__setattr__(self, "max_steps", int(steps))
-        chosen = {
-            item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not item.default
-        }
+        chosen = {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not item.default}
         check_arguments("options of a run", chosen, self.__annotations__)
         if self.step is not None and not self.step > 0.0:
             raise InputError("the step is not positive", found=f"{self.step:g} s", allowed="more than 0 s, or no step")

@@ -7,10 +7,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulated_device import emulation
-from fsm_dyn.devices.scripted import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.live.device_map import add_couplers, device_map_for
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.page.live_view import ImpactSounds
 
 pytestmark = pytest.mark.benchmark
