@@ -61,7 +61,8 @@ class Page:
             if why
         ]
         minutes = (time.time() - self.begin) / 60.0
-        text = [HEAD, *machine(minutes, self.load), "", "## Broken bounds", "", *(broken or ["None."])]
+        files = f"{len(self.files)} of {len(list(Path(__file__).parent.glob('test_*.py')))}"
+        text = [HEAD, *machine(minutes, self.load, files), "", "## Broken bounds", "", *(broken or ["None."])]
         for file, found in self.files.items():
             text += ["", f"## {title(file)}", "", f"`{file}`", "", "| | measured | |", "|---|---|--:|"]
             for name, lines, seconds, why in found:
@@ -83,7 +84,7 @@ def title(file):
     return text.splitlines()[0].rstrip(".:")
 
 
-def machine(minutes, load):
+def machine(minutes, load, files):
     """Rows of a table: machine, versions, revision, and how busy the machine was."""
     processor = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("model name")[2]
     model = processor.splitlines()[0].strip(" \t:") if processor else platform.machine()
@@ -95,6 +96,6 @@ def machine(minutes, load):
         "packages": ", ".join(f"{name} {version(name)}" for name in PEERS),
         "revision, day": f"{revision}, {time.strftime('%Y-%m-%d')}",
         "load of the machine": f"{load[0]:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end",
-        "all of it": f"{minutes:.0f} minutes",
+        "files of benchmarks": f"{files}, {minutes:.0f} minutes",
     }
     return ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]

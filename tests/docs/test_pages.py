@@ -106,7 +106,8 @@ def site(tmp_path_factory):
     """Return the site that `make docs` has built, if it is newer than all that it is made of; else build it."""
     made = ROOT / "site" / "search" / "search_index.json"  # written last
     sources = [ROOT / "mkdocs.yml", *DOCS.rglob("*"), *(ROOT / "fsm_dyn").rglob("*.py")]
-    if made.exists() and made.stat().st_mtime > max(path.stat().st_mtime for path in sources if path.is_file()):
+    times = [path.stat().st_mtime for path in sources if path.is_file() and path.suffix != ".pyc"]
+    if made.exists() and made.stat().st_mtime > max(times):
         return made.parents[1]
     folder = tmp_path_factory.mktemp("site")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
