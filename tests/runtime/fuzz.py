@@ -209,7 +209,7 @@ def batches(library):
 
     use(library)
     from fsm_dyn.automaton.compilation import compile as compile_model
-    from fsm_dyn.run import loop as run_batch
+    from fsm_dyn.run import run as run_batch
     from fsm_dyn.run.loop_state import Workspace
     from fsm_dyn.run.run_options import RunOptions
     from fsm_dyn.run.simulator import Simulator

@@ -77,7 +77,7 @@ def ticks(graph):
 
 def batch(graph):
     """Digest of runs made by one call, which have the bits that each has alone; the buffers are full on the way."""
-    from fsm_dyn.run import loop as run_batch
+    from fsm_dyn.run import run as run_batch
     from fsm_dyn.run.loop import run_automaton
     from fsm_dyn.run.loop_state import Workspace
     from fsm_dyn.run.run_options import RunOptions
