@@ -189,16 +189,18 @@ def test_in_a_unit(graph, wanted, version, tmp_path, monkeypatch):
     it.terminate()
     it.freeInstance()
     exchange(path, tmp_path / "exchanged")
+    integrated_by_fmpy(path, graph)
 
 
 def exchange(path, folder):
-    """In model exchange it is set in event mode, where it is a trigger, and refused while time passes."""
+    """In model exchange it is set in event mode, where it is a trigger; while time passes another value is refused."""
     it, references, _ = instance(path, folder)
     press, count = [references["press"]], [references["count_now"]]
     it.enterInitializationMode()
     it.exitInitializationMode()
     it.updateDiscreteStates()
     it.enterContinuousTimeMode()
+    it.setBoolean(press, [False])  # FMPy sets all inputs wherever it looks for events
     with pytest.raises(FMICallException):
         it.setBoolean(press, [True])
     it.enterEventMode()
@@ -208,6 +210,15 @@ def exchange(path, folder):
     assert it.getFloat64(count) == [11.0]
     it.terminate()
     it.freeInstance()
+
+
+def integrated_by_fmpy(path, graph):
+    """FMPy's CVode sets the inputs wherever it looks for events, and finds the motion of the run."""
+    table = np.array([(0.0, True), (END, True)], dtype=[("time", float), ("press", bool)])
+    found = fmpy.simulate_fmu(str(path), fmi_type="ModelExchange", stop_time=END, input=table, output=["x", "x_dot"],
+                              relative_tolerance=1e-9)  # fmt: skip
+    wanted = fsm_dyn.simulate(graph, until=END, inputs={"press": 1}).rows.x[-1]
+    np.testing.assert_allclose([found["x"][-1], found["x_dot"][-1]], wanted, rtol=0.0, atol=1e-5)
 
 
 def test_as_reals_for_importers_of_reals_alone(graph, tmp_path, monkeypatch):

@@ -326,7 +326,7 @@ static bool assemble(struct fmu *fmu)
     return true;
 }
 
-/* Set an input; a boolean one, as 0 or 1, in event mode. */
+/* Set an input; a boolean one, as 0 or 1, in event mode: elsewhere it keeps its value, which importers set again. */
 static bool set_input(struct fmu *fmu, int64_t input, double value)
 {
     const char *name = fsm_fmu_model->input_names[input];
@@ -339,6 +339,9 @@ static bool set_input(struct fmu *fmu, int64_t input, double value)
         return good;
     }
     if (fsm_fmu_model->input_moves[input] == FSM_INPUT_SWITCHES) {
+        if (fsm_machine_context(fmu->machine)[fmu_places().inputs - fmu_places().parameters + input] == value) {
+            return true;
+        }
         fmu_error(fmu, "the boolean input %s is set in event mode", name);
         return false;
     }
