@@ -3,16 +3,19 @@
 import ast
 import inspect
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 import fsm_dyn
+import fsm_dyn.plot
 from tests.source_trees import PACKAGE, modules, nodes, tree
 
 #: What a driver, a law, a method and an exporter are made of.
 EXTENDED = ("language/laws.py", "live/driver_protocol.py", "run/integrators.py", "exports/export.py")
 
+ROOT = Path(__file__).parents[1]
 ELSEWHERE = re.compile(r"(are|is) (those|that) of\s+(:\w+:)?`")  # a docstring may refer to that of another function
 ARRAY = re.compile(r"\b(Array|FloatArray|Floats|NDArray|ndarray)\b")
 UNDOCUMENTED = {"self", "cls", "_"}
@@ -125,10 +128,71 @@ def main_functions(path):
     return [f for f in functions if f.name == path.stem] or (functions if len(functions) == 1 else [])
 
 
+def unstated(function):
+    """Errors and shapes that the docstring of an internal function leaves out, in any form."""
+    text = ast.get_docstring(function)
+    if not text:
+        return ["a docstring"]
+    if ELSEWHERE.search(text):
+        return []
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    arrays = [a.arg for a in arguments if a.annotation and ARRAY.search(ast.unparse(a.annotation))]
+    shaped = re.search(r"\bshapes?\b|\(n", text)
+    return [f"raises {name}" for name in sorted(raised(function)) if name not in text] + [
+        f"shape of {name}" for name in arrays if not name.startswith("_") and not shaped
+    ]
+
+
 def test_main_functions_of_modules():
     # a docstring of a command is the help that its user reads
     paths = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "cli"]
-    assert [row for path in paths for row in report(path, main_functions(path))] == []
+    found = {f"{path.name}: {f.name}": unstated(f) for path in paths for f in main_functions(path)}
+    assert {name: lacks for name, lacks in found.items() if lacks} == {}
+
+
+def documented():
+    """Names that texts and shipped mechanisms import, that fsm_dyn and its figures offer, and classes these return."""
+    texts = [
+        p.read_text("utf-8") for p in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("mechanisms/*.py")]
+    ]
+    names = {*fsm_dyn.__all__, *fsm_dyn.plot.__all__, "Driver"}
+    for text in texts:
+        names.update(re.findall(r"\bfsm_dyn(?:\.\w+)*\.(\w+)", text))
+        for group in re.findall(r"from fsm_dyn[\w.]* import (\([^)]*\)|.*)", text):
+            names.update(re.findall(r"\w+", group))
+    top = defaultdict(list)
+    for node in (n for path in modules() for n in tree(path).body if isinstance(n, ast.FunctionDef | ast.ClassDef)):
+        top[node.name].append(node)
+    waiting = [node for name in names for node in top.get(name, ())]
+    while waiting:
+        node = waiting.pop()
+        own = node.body if isinstance(node, ast.ClassDef) else ()
+        read = [n.annotation for n in own if isinstance(n, ast.AnnAssign)] + [*getattr(node, "bases", ())]
+        read += [f.returns for f in (functions_of(node) if own else [node]) if f.returns]
+        new = {word for n in read for word in re.findall(r"\w+", ast.unparse(n))} - names
+        waiting += [inner for name in new for inner in top.get(name, ())]
+        names |= new
+    return names
+
+
+def superfluous(node, where=""):
+    """Functions and classes within a node that have sections although no text leads to them."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef | ast.ClassDef):
+            name = f"{where}{inner.name}"
+            if {"Parameters", "Returns", "Raises", "Attributes"} & sections(ast.get_docstring(inner) or "").keys():
+                yield name
+            yield from superfluous(inner, f"{name}.")
+
+
+def test_sections_of_documented_names_and_extension_points_only():
+    # elsewhere a sentence has shapes, units and errors, and the comment of a field has its facts
+    names, found = documented(), []
+    for path in modules():
+        file = path.relative_to(PACKAGE).as_posix()
+        if file not in EXTENDED and file.split("/")[0] not in ("cli", "runtime"):
+            found += [f"{file}: {n}" for n in superfluous(tree(path)) if n.split(".")[0] not in names]
+    assert found == []
 
 
 def run_together(text):

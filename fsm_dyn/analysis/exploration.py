@@ -310,10 +310,7 @@ def _check(
 ) -> None:
     """Check the arguments of an exploration.
 
-    Raises
-    ------
-    InputError
-        An argument is not a positive number, or an input does not exist or has no range.
+    Raises InputError: an argument is not a positive number, or an input does not exist or has no range.
     """
     for name, number in (("depth", depth), ("samples", samples)):
         if not isinstance(number, int) or number < (0 if name == "depth" else 1):

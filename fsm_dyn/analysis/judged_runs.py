@@ -56,39 +56,18 @@ SHARED: Final = frozenset(
 
 @dataclass(frozen=True)
 class PreparedRuns:
-    """Runs that share one call.
+    """Runs that share one call."""
 
-    Attributes
-    ----------
-    numbers : tuple of int
-        Of their cases among those given; the others have to be run alone.
-    values : tuple of mapping
-        All parameters of each, SI.
-    starts : Starts
-    """
-
-    numbers: tuple[int, ...]
-    values: tuple[Mapping[str, ParameterValue], ...]
+    numbers: tuple[int, ...]  # of their cases among those given; the others have to be run alone
+    values: tuple[Mapping[str, ParameterValue], ...]  # all parameters of each, SI
     starts: Starts
 
 
 class RunPreparation:
     """Prepares runs with different scalar parameters and initial values, bit for bit as ``Simulator.run``.
 
-    Parameters
-    ----------
-    simulator : Simulator
-    parameters : mapping
-        Overrides of all runs.
-    options : mapping
-        As for ``Simulator.run``.
-    names : tuple of str
-        Varied quantities: parameters, and ``initial.NAME`` of coordinates and speeds.
-
-    Attributes
-    ----------
-    together : bool
-        Whether runs can be made together at all.
+    ``parameters``: overrides of all runs; ``options``: as for ``Simulator.run``; ``names``: varied quantities:
+    parameters, and ``initial.NAME`` of coordinates and speeds. ``together``: whether runs can be made together at all.
     """
 
     def __init__(
@@ -242,36 +221,20 @@ FEWEST = 4  # least number of runs for a common call
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """One run of a study: its outcome, visited modes, verdicts, and values of outputs.
+    """One run of a study: its outcome, visited modes, verdicts, and values of outputs."""
 
-    Attributes
-    ----------
-    outcome : str
-        ``"failed: ..."`` if it did not start.
-    end : float
-        When, s.
-    modes : tuple of str
-        Those visited, in their order.
-    transitions : int
-    verdicts, margins : mapping
-        By requirement.
-    outputs : mapping of str to (float, float, float)
-        Minimum, maximum and final value of each, SI, between the rows of the run too.
-    curves : mapping of str to bytes
-        Values of each over the times of the study as floats of 8 bytes, nan after the end.
-    has_open_energy : bool
-        Whether its energy balance does not close.
-    """
-
-    outcome: str
-    end: float
-    modes: tuple[str, ...]
+    outcome: str  # ``"failed: ..."`` if it did not start
+    end: float  # when, s
+    modes: tuple[str, ...]  # those visited, in their order
     transitions: int
+    # verdicts, margins: by requirement
     verdicts: Mapping[str, Verdict]
     margins: Mapping[str, float]
+    # minimum, maximum and final value of each, SI, between the rows of the run too
     outputs: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    # values of each over the times of the study as floats of 8 bytes, nan after the end
     curves: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-    has_open_energy: bool = False
+    has_open_energy: bool = False  # whether its energy balance does not close
 
 
 def judged_runs(
@@ -279,14 +242,8 @@ def judged_runs(
 ) -> list[JudgedRun]:
     """Return some runs of a study, judged; each has the same bits as alone.
 
-    Parameters
-    ----------
-    simulator : Simulator
-    options : mapping
-        ``requirements`` and ``outputs``, names; ``times`` of curves, s; ``run``, arguments of ``Simulator.run`` for all
-        runs.
-    cases : sequence of mapping
-        Varied values by their names in a study, the same names in all.
+    ``options``: ``requirements`` and ``outputs``, names; ``times`` of curves, s; ``run``, arguments of
+    ``Simulator.run`` for all runs. ``cases``: varied values by their names in a study, the same names in all.
     """
     found: list[JudgedRun | None] = [None] * len(cases)
     read = options["requirements"], options["outputs"], options["times"]
@@ -305,14 +262,9 @@ def runs_together(
 ) -> list[tuple[int, Result]]:
     """Run the cases of a study that share one call; return pairs of case number and result.
 
-    Parameters
-    ----------
-    options : mapping
-        Options of the study; the common part of its runs is prepared once for this object.
-    cases : sequence of mapping
-        Varied values by their names in a study, the same names in all.
-    read : callable
-        Gives a result for each of some runs recorded together.
+    ``options``: options of the study; the common part of its runs is prepared once for this object. ``cases``: varied
+    values by their names in a study, the same names in all. ``read``: gives a result for each of some runs recorded
+    together.
     """
     if len(cases) < FEWEST:
         return []
@@ -396,16 +348,7 @@ def _made_together(
 
 
 class RunsTogether(Runs):
-    """Runs as they were recorded together, for judging and for the rows of a study.
-
-    Parameters
-    ----------
-    preparation : RunPreparation
-    prepared : PreparedRuns
-    executable : Executable
-        Executable of the runs.
-    runs : RecordedRuns
-    """
+    """Runs as they were recorded together, for judging and for the rows of a study."""
 
     def __init__(
         self, preparation: RunPreparation, prepared: PreparedRuns, executable: Executable, runs: RecordedRuns

@@ -116,19 +116,9 @@ Section = EventSection | CrossingSection
 def read_section(automaton: Automaton, text: str) -> Section:
     """Return the section of a text.
 
-    Parameters
-    ----------
-    automaton : Automaton
-        The mechanism of its names.
-    text : str
-        ``<contact> closes | opens | sticks | slides`` or another event of its law, the name of a user-defined
-        transition, or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or
-        ``falling``.
-
-    Raises
-    ------
-    InputError
-        It is none of these.
+    ``automaton``: the mechanism of its names; ``text``: ``<contact> closes | opens | sticks | slides`` or another event
+    of its law, the name of a user-defined transition, or an expression of coordinates, speeds, parameters and outputs
+    followed by ``rising`` or ``falling``. Raises InputError: it is none of these.
     """
     words = text.split()
     laws = {contact.name: contact.contact_law for contact in automaton.contacts}
@@ -197,12 +187,8 @@ class Relabelling:
 
         Coordinates and memory under ``growth`` have grown by its values, and are set back by them. Speeds named
         ``<q>_dot`` follow their coordinates. Contacts follow from the geometry: their gaps are compared at states near
-        ``x``; if several match, contacts may be named as well.
-
-        Raises
-        ------
-        InputError
-            A name is unknown, two names would take the same value, or a contact has no counterpart.
+        ``x``; if several match, contacts may be named as well. Raises InputError: a name is unknown, two names would
+        take the same value, or a contact has no counterpart.
         """
         layout = automaton.terms.layout
         contacts = [contact.name for contact in automaton.contacts]
@@ -373,16 +359,8 @@ class Return:
 class ReturnMap:
     """Returns to a section.
 
-    Parameters
-    ----------
-    setting : AnalysisSetup
-    begin, end : Section
-        The section, and its name at the return (the other foot, if left and right are exchanged).
-    relabelling : Relabelling
-    longest : float
-        Longest time until a return, s.
-    advancing : collection of str
-        Coordinates and memory without effect on the motion.
+    ``begin``, ``end``: the section, and its name at the return (the other foot, if left and right are exchanged);
+    ``longest``: longest time until a return, s; ``advancing``: coordinates and memory without effect on the motion.
     """
 
     def __init__(
@@ -430,15 +408,8 @@ class ReturnMap:
     def __call__(self, point: SectionPoint, *, settled: bool = True) -> Return:
         """Run from the section to its next return.
 
-        Parameters
-        ----------
-        settled : bool
-            Whether memory is to have its values again, else the return is the next crossing.
-
-        Raises
-        ------
-        RunError
-            It does not return.
+        ``settled``: whether memory is to have its values again, else the return is the next crossing. Raises RunError:
+        it does not return.
         """
         raw, row, time = self._run_to(self.end, point, self.separate if settled else ())
         there, new = self._point(raw, row), self.relabelling

@@ -36,36 +36,21 @@ Nodes = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class ModeDerivatives:
-    """The derivative programs of a mode in one chart; n_m is the number of requested parameters.
+    """The derivative programs of a mode in one chart; n_m is the number of requested parameters."""
 
-    Attributes
-    ----------
-    flow : Program
-        ``x_dot`` (n_x,), ``by_state`` (n_x, n_x) and ``by_parameters`` (n_x, n_m): the derivatives of ``x_dot``.
-        The columns of the dependent speeds are zero, for the flow does not read them.
-    ends : Program
-        ``x_dot``; ``guards`` and ``slopes`` (n_g,) with the gradients ``guards_by_state`` (n_g, n_x) and
-        ``guards_by_parameters`` (n_g, n_m); ``u`` (n_u,) with ``u_by_state`` (n_u, n_x), ``u_by_parameters``.
-    """
-
+    # ``x_dot`` (n_x,), ``by_state`` (n_x, n_x) and ``by_parameters`` (n_x, n_m): the derivatives of ``x_dot``. The
+    # columns of the dependent speeds are zero, for the flow does not read them.
     flow: Program
+    # ``x_dot``; ``guards`` and ``slopes`` (n_g,) with the gradients ``guards_by_state`` (n_g, n_x) and
+    # ``guards_by_parameters`` (n_g, n_m); ``u`` (n_u,) with ``u_by_state`` (n_u, n_x), ``u_by_parameters``
     ends: Program
 
 
 def mode_derivatives(programs: ModePrograms, parameters: Sequence[str] = ()) -> ModeDerivatives:
     """Derive the derivative programs of a mode.
 
-    Parameters
-    ----------
-    programs : ModePrograms
-        The mode in one chart.
-    parameters : sequence of str
-        Names of parameters (flattened: ``lip[0]``), memory or inputs as variables of differentiation.
-
-    Raises
-    ------
-    InputError
-        A name is none of the kernels' arguments.
+    ``parameters``: names of parameters (flattened: ``lip[0]``), memory or inputs as variables of differentiation.
+    Raises InputError: a name is none of the kernels' arguments.
     """
     layout = programs.full.layout
     _, symbols, nodes = programs.full.graph()
@@ -212,16 +197,8 @@ def independent_coordinates(
 ) -> tuple[list[int], Array, Array]:
     """Return the independent coordinates of a mode, and all coordinates as linear functions of them and the inputs.
 
-    Parameters
-    ----------
-    states : sequence of int
-        Contact states of the mode.
-    by_inputs : ndarray, shape (rows of the system, n_w), optional
-        Derivatives of the rows on coordinates by the inputs; none if no input moves a row.
-
-    Returns
-    -------
-    list of int, ndarrays of shapes (n_q, n_free) and (n_q, n_w)
+    ``states``: contact states of the mode. ``by_inputs``, shape (rows of the system, n_w): derivatives of the rows on
+    coordinates by the inputs; none if no input moves a row. Shapes (n_q, n_free) and (n_q, n_w).
     """
     system = graph.automaton.system
     n_q, n_w = len(system.layout.q), len(system.layout.w)

@@ -57,18 +57,12 @@ NEWTONIAN = "N"
 
 @dataclass(frozen=True)
 class BodyEquations:
-    """The bodies' equations at a state, wrenches eliminated: ``mass u̇ = force + G λ``.
+    """The bodies' equations at a state, wrenches eliminated: ``mass u̇ = force + G λ``."""
 
-    Attributes
-    ----------
-    mass : ndarray, shape (n_u, n_u)
-    force : ndarray, shape (n_u,)
-    inertia, partial, gyroscopic : ndarray, shapes (6 n_bodies, 6 n_bodies), (6 n_bodies, n_u), (6 n_bodies,)
-        The wrenches on the bodies are ``inertia (partial u̇) + gyroscopic``: forces before moments, body by body, N.
-    """
-
-    mass: Array
-    force: Array
+    mass: Array  # shape (n_u, n_u)
+    force: Array  # shape (n_u,)
+    # inertia, partial, gyroscopic: shapes (6 n_bodies, 6 n_bodies), (6 n_bodies, n_u), (6 n_bodies,): the wrenches on
+    # the bodies are ``inertia (partial u̇) + gyroscopic``: forces before moments, body by body, N
     inertia: Array
     partial: Array
     gyroscopic: Array
@@ -116,13 +110,8 @@ class NewtonEuler:
     def equations(self, values: Mapping[str, float], W: Array, q_dot: Array, onward: Array) -> BodyEquations:
         """Return the equations at a state.
 
-        Parameters
-        ----------
-        values : mapping
-            Coordinates, speeds, parameters and t by name; 0 by default.
-        W : ndarray, shape (n_q, n_u)
-        q_dot, onward : ndarray, shape (n_q,)
-            Rates of the coordinates, and their second rates at u̇ = 0.
+        ``values``: coordinates, speeds, parameters and t by name; 0 by default. ``W``, shape (n_q, n_u). ``q_dot``,
+        ``onward``, shape (n_q,): rates of the coordinates, and their second rates at u̇ = 0.
         """
         known = {**values, **dict(zip(self._rates, q_dot, strict=True))}
         found, n = self._bodies(known), self.count
@@ -248,12 +237,7 @@ RIGID = 1e-10  # largest error of a rigid velocity by the speeds, relative
 class Momenta:
     """Momentum and moment of momentum about O of all bodies, prepared as nodes.
 
-    Parameters
-    ----------
-    terms : Terms
-        Of a mechanism without prescribed motion.
-    flow : mapping of Node to Node
-        Rates of the coordinates.
+    ``terms``: of a mechanism without prescribed motion; ``flow``: rates of the coordinates.
     """
 
     def __init__(self, terms: Terms, flow: Mapping[Node, Node]) -> None:
@@ -308,12 +292,8 @@ class Momenta:
     def compare(self, values: Mapping[str, float], u_dot: Array, A: Array, loads: Array) -> tuple[Array, Array] | None:
         """Return rates of momenta and the loads' forces along all rigid ways there are at a state; None without any.
 
-        Parameters
-        ----------
-        values : coordinates, speeds and parameters by name
-        u_dot : shape (n_u,)
-        A : shape (m, n_u), the active rows
-        loads : shape (n_u,), the generalized forces of the loads
+        ``values``, coordinates, speeds and parameters by name; ``u_dot``, shape (n_u,); ``A``, shape (m, n_u), the
+        active rows; ``loads``, shape (n_u,), the generalized forces of the loads.
         """
         known = {**values, **dict(zip([node.name for node in self._accelerations], u_dot, strict=True))}
         numbers = np.array([float(x) for x in evaluate(self._nodes, {n: known.get(n, 0.0) for n in self._names})])

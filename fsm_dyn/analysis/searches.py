@@ -316,25 +316,11 @@ class MeasuredMotion:
 def read_measured(path: str | Path, graph: ModeGraph) -> MeasuredMotion:
     """Read a CSV file whose first line names its columns.
 
-    The time has the name ``t`` or ``time``, the others are coordinates, speeds or outputs of the model, or forces
-    in its connections, ``pin.<name>.force_x``; a column ``mode`` is ignored.
-    A unit may follow in brackets, ``x [mm]``; without one values are in SI units.
-
-    Parameters
-    ----------
-    path : str or Path
-        A table of comma-separated values.
-    graph : ModeGraph
-        Gives the known names of columns, and their units.
-
-    Returns
-    -------
-    MeasuredMotion
-
-    Raises
-    ------
-    InputError
-        The file cannot be read, or a heading or cell does not fit, with file and line.
+    The time has the name ``t`` or ``time``, the others are coordinates, speeds or outputs of the model, or forces in
+    its connections, ``pin.<name>.force_x``; a column ``mode`` is ignored. A unit may follow in brackets, ``x [mm]``;
+    without one values are in SI units. ``path``: a table of comma-separated values; ``graph``: gives the known names of
+    columns, and their units. Raises InputError: the file cannot be read, or a heading or cell does not fit, with file
+    and line.
     """
     file = Path(path)
     data = read_file(file, LARGEST_FILE, "a measured motion")
@@ -604,10 +590,7 @@ class _ResidualSearch:
     def least(self, bounds: tuple[Array, Array], first: Array, scale: Array) -> tuple[Array, Array]:
         """Return the parameters of the least sum of squares, and the Jacobian of the residuals there.
 
-        Raises
-        ------
-        RunError
-            Runs with parameters next to those reached fail.
+        Raises RunError: runs with parameters next to those reached fail.
         """
         try:
             found = least_squares(

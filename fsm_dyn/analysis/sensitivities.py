@@ -59,25 +59,9 @@ STAGES: Final = np.array(
 def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: Array) -> Array:
     """Carry variations from row ``first`` of a run to row ``last``, without a change of mode between them.
 
-    Steps are cut at switches of choices of the state, and the variations jump with the flow.
-
-    Parameters
-    ----------
-    raw : RunArrays
-        The run.
-    last : int
-        Row of the returned variations.
-    Y : ndarray, shape (n_z, k)
-        Variations at the first row: of the state, the memory and the parameters of the setting.
-
-    Returns
-    -------
-    ndarray, shape (n_z, k)
-
-    Raises
-    ------
-    RunError
-        A switch of the flow cannot be differentiated.
+    Steps are cut at switches of choices of the state, and the variations jump with the flow. ``last``: row of the
+    returned variations; ``Y``, shape (n_z, k): variations at the first row: of the state, the memory and the parameters
+    of the setting. The result has the shape (n_z, k). Raises RunError: a switch of the flow cannot be differentiated.
     """
     n, Y = raw.x.shape[1], Y.copy()
     switches = flow_switches(setting, raw, first, last) if last > first else []
@@ -181,10 +165,8 @@ class JumpMap:
 def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, after: int) -> JumpMap:
     """Return the map of a run's transition ``number`` between the rows ``before`` and ``after``.
 
-    Raises
-    ------
-    RunError
-        The impact has no fixed linear system (an impact with limited energy, or a sequence of impacts in one instant).
+    Raises RunError: the impact has no fixed linear system (an impact with limited energy, or a sequence of impacts in
+    one instant).
     """
     automaton = setting.executable.automaton
     x, x_after = raw.x[before], raw.x[after]
@@ -304,10 +286,7 @@ def _impact_map(
 def _opens(setting: AnalysisSetup, raw: RunArrays, number: int, contact: int, t: float) -> bool:
     """Whether a contact is open after an impact without rebound; with a little restitution it rebounds.
 
-    Raises
-    ------
-    RunError
-        It stays closed without a force, and its restitution varies: a little of it would open the contact.
+    Raises RunError: it stays closed without a force, and its restitution varies: a little of it would open the contact.
     """
     automaton, found = setting.executable.automaton, raw.transitions
     target, row = int(found.target[number]), int(found.row[number])
@@ -483,11 +462,8 @@ def jump_rows(raw: RunArrays) -> dict[int, int]:
 def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> Crossing:
     """Return a run's transition ``number``, with its state after in ``row``, to first order.
 
-    Raises
-    ------
-    RunError
-        The transition is no differentiable map: the motion grazes the guard, guards fire together but one after the
-        other in neighbouring motions, or the impact has no fixed active set.
+    Raises RunError: the transition is no differentiable map: the motion grazes the guard, guards fire together but one
+    after the other in neighbouring motions, or the impact has no fixed active set.
     """
     found = raw.transitions
     source, target = int(found.source[number]), int(found.target[number])
@@ -565,14 +541,7 @@ def _fired_together(setting: AnalysisSetup, raw: RunArrays, number: int, t: floa
 def admissible_variations(setting: AnalysisSetup, number: int, t: float, x: Array, context: Array) -> Array:
     """Return the admissible variations of states and memory within a mode, shape (n_z, n_z); parameters do not vary.
 
-    Parameters
-    ----------
-    number : int
-        Of the mode.
-    t : float
-        s
-    x : ndarray, shape (n_x,)
-    context : ndarray, shape (n_c,)
+    ``t``: s; ``x``, shape (n_x,); ``context``, shape (n_c,).
     """
     executable = setting.executable
     system, n_q = executable.automaton.system, len(executable.automaton.terms.layout.q)
@@ -596,16 +565,9 @@ def propagate_variations(
 ) -> Array:
     """Carry variations from the start of a run to its row ``last``.
 
-    Parameters
-    ----------
-    Y : ndarray, shape (n_z, k)
-        Variations at the start: of the state, the memory and the parameters of the setting.
-    on_section : bool
-        Whether the last row follows a transition, with variations at each motion's own instant of it.
-
-    Returns
-    -------
-    ndarray, shape (n_z, k)
+    ``Y``, shape (n_z, k): variations at the start: of the state, the memory and the parameters of the setting;
+    ``on_section``: whether the last row follows a transition, with variations at each motion's own instant of it. The
+    result has the shape (n_z, k).
     """
     jumps = jump_rows(raw)
     first, delay = 0, None
@@ -760,10 +722,7 @@ def _refuse_schedules(graph: ModeGraph, inputs: Mapping[str, InputValue], moved:
 def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[str]) -> Array:
     """Derivatives of all parameters by the named ones, shape (n_p, n_names): a file's may depend on earlier ones.
 
-    Raises
-    ------
-    InputError
-        A name is no parameter.
+    Raises InputError: a name is no parameter.
     """
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     for name in names:

@@ -62,27 +62,14 @@ class StudyPart:
 
 @dataclass(frozen=True)
 class StudyPoints:
-    """Varied values of each run of a study.
+    """Varied values of each run of a study."""
 
-    Attributes
-    ----------
-    parameters : mapping of str to ndarray, shape (n,)
-        Numbers, SI, and texts for other values; nan if a variant has no such parameter.
-    parts : tuple of StudyPart
-        The runs by variant.
-    nominal : mapping of str to float
-        Of quantities with a nominal value, SI.
-    distributions : mapping of str to str
-        Of a sample, as text, SI.
-    replicates : int
-        Independent parts of equal size of a sample, one after the other; 1 if it has none.
-    """
-
+    # shape (n,): numbers, SI, and texts for other values; nan if a variant has no such parameter
     parameters: Mapping[str, Array]
-    parts: tuple[StudyPart, ...]
-    nominal: Mapping[str, float]
-    distributions: Mapping[str, str] = field(default_factory=dict)
-    replicates: int = 1
+    parts: tuple[StudyPart, ...]  # the runs by variant
+    nominal: Mapping[str, float]  # of quantities with a nominal value, SI
+    distributions: Mapping[str, str] = field(default_factory=dict)  # of a sample, as text, SI
+    replicates: int = 1  # independent parts of equal size of a sample, one after the other; 1 if it has none
 
     @property
     def count(self) -> int:
@@ -95,19 +82,9 @@ def grid_points(
 ) -> StudyPoints:
     """Return every combination of values, the last name the fastest.
 
-    Parameters
-    ----------
-    vary : mapping of str to sequence
-        Values by name, as of :func:`fsm_dyn.study`.
-    given : mapping
-        Arguments of ``Simulator.run`` for all runs.
-    most_checked : int
-        Largest number of combinations for a check of each; beyond it each value is checked.
-
-    Raises
-    ------
-    InputError
-        There is no combination, or a name or a value is impossible.
+    ``vary``: values by name, as of :func:`fsm_dyn.study`. ``given``: arguments of ``Simulator.run`` for all runs.
+    ``most_checked``: largest number of combinations for a check of each; beyond it each value is checked. Raises
+    InputError: there is no combination, or a name or a value is impossible.
     """
     for name, listed in vary.items():
         if not isinstance(listed, Sized):
@@ -144,20 +121,10 @@ def sampled_points(
 ) -> StudyPoints:
     """Return a sample of tolerances and of other distributions, and of scenarios, variants and initial modes.
 
-    Parameters
-    ----------
-    vary : mapping
-        Distributions as for :func:`fsm_dyn.analysis.study_variables.varied_quantities`, and names of scenarios,
-        variants and initial modes, each as likely as the others.
-    given : mapping
-        Arguments of ``Simulator.run`` for all runs.
-    sample, n, seed
-        As for :func:`fsm_dyn.analysis.study_variables.sampled_deviations`.
-
-    Raises
-    ------
-    InputError
-        There are no distributions, or a name, a distribution or the size of the sample is impossible.
+    ``vary``: distributions as for :func:`fsm_dyn.analysis.study_variables.varied_quantities`, and names of scenarios,
+    variants and initial modes, each as likely as the others; ``given``: arguments of ``Simulator.run`` for all runs;
+    ``sample``, ``n``, ``seed``: as for :func:`fsm_dyn.analysis.study_variables.sampled_deviations`. Raises InputError:
+    there are no distributions, or a name, a distribution or the size of the sample is impossible.
     """
     from fsm_dyn.analysis.study_variables import (  # grids do not wait for SciPy's statistics
         REPLICATES,
@@ -253,10 +220,7 @@ _RANGE = re.compile(r"(?P<first>[-+.\deE]+)\s*\.\.\s*(?P<last>[-+.\deE]+)\s*(?P<
 def read_range(text: str) -> tuple[str, list[str]]:
     """Return the name and values of a range ``let_off=0.5..3mm:6`` (5 values without a count).
 
-    Raises
-    ------
-    InputError
-        It is no range.
+    Raises InputError: it is no range.
     """
     name, _, rest = text.partition("=")
     found = _RANGE.fullmatch(rest.strip())

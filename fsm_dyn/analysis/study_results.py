@@ -43,19 +43,9 @@ def run_dataset(
 ) -> xarray.Dataset:
     """Return columns along ``run`` as a data set.
 
-    Parameters
-    ----------
-    parameters, columns : mapping of str to array, shape (n,) or (n, m)
-        Coordinates and variables, SI; with two axes, the second is the one of ``axes`` with m elements.
-    units : mapping of str to str
-        Of any of them.
-    axes : mapping of str to ndarray, optional
-        Coordinates of second axes.
-
-    Raises
-    ------
-    InputError
-        If xarray is not installed (the extra ``analysis``).
+    ``parameters``, ``columns``, shape (n,) or (n, m): coordinates and variables, SI; with two axes, the second is the
+    one of ``axes`` with m elements. ``units``: of any of them. ``axes``: coordinates of second axes. Raises InputError
+    if xarray is not installed (the extra ``analysis``).
     """
     found = {name: axis for name, axis in (axes or {}).items() if len(axis)}
 
@@ -425,16 +415,7 @@ class Study:
 
 
 class StudyColumns:
-    """Columns of a study while its runs come.
-
-    Parameters
-    ----------
-    n : int
-        Number of runs.
-    requirements, outputs : sequence of str
-    times : ndarray, shape (m,)
-        Of curves.
-    """
+    """Columns of a study while its runs come. ``times``, shape (m,): of curves."""
 
     def __init__(self, n: int, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> None:
         self.outcomes = [""] * n
@@ -515,13 +496,8 @@ class YieldEstimate:
 def yield_estimate(verdicts: npt.NDArray[Any], replicates: int, among: BoolArray) -> YieldEstimate:
     """Return the yield of a requirement in a sample.
 
-    Parameters
-    ----------
-    verdicts : ndarray of str, shape (n,)
-    replicates : int
-        Independent parts of equal size of the sample, one after the other.
-    among : ndarray of bool, shape (n,)
-        The counted runs.
+    ``verdicts``, shape (n,); ``replicates``: independent parts of equal size of the sample, one after the other;
+    ``among``, shape (n,): the counted runs.
     """
     met, violated = among & (verdicts == "met"), among & (verdicts == "violated")
     numbers = int(met.sum()), int(violated.sum())
@@ -564,12 +540,7 @@ def shares_diagram(found: Study, graph: ModeGraph, requirement: str = ALL) -> Di
     """Return the modes and transitions of a study as a diagram.
 
     The thickness of an arrow shows the share of runs with its transition; it is dashed for none; marked arrows separate
-    runs that violate a requirement from others.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Its transitions without a run are drawn as well.
+    runs that violate a requirement from others. ``graph``: its transitions without a run are drawn as well.
     """
     shares, parting = found.transition_shares(), found.parting(requirement)
     marked = set() if parting is None else {(parting.before[-1], mode) for mode in parting.following}

@@ -53,15 +53,8 @@ class Cluster:
 def connected(client: Any) -> Iterator[Cluster]:
     """Connect to a cluster.
 
-    Parameters
-    ----------
-    client : str or distributed.Client
-        The address of a scheduler, ``tcp://HOST:PORT``, or a client of one; the latter stays open.
-
-    Raises
-    ------
-    InputError
-        dask.distributed is not installed, no scheduler answers, or it has no workers.
+    ``client``, str or distributed.Client: the address of a scheduler, ``tcp://HOST:PORT``, or a client of one; the
+    latter stays open. Raises InputError: dask.distributed is not installed, no scheduler answers, or it has no workers.
     """
     distributed = optional_library("distributed", "cluster")
     own = isinstance(client, str)
@@ -107,16 +100,9 @@ def over_cluster(
 ) -> Iterator[Result]:
     """Yield the result of each case, in their order; another worker repeats the cases of a lost one.
 
-    Parameters
-    ----------
-    shared : object
-        Data of all cases: sent to each worker once, as pickled data, and to workers that join later.
-    work : function of a module
-
-    Raises
-    ------
-    RunError
-        The scheduler is lost, workers end again and again, or they have another version of the package.
+    ``shared``: data of all cases: sent to each worker once, as pickled data, and to workers that join later; ``work``,
+    function of a module. Raises RunError: the scheduler is lost, workers end again and again, or they have another
+    version of the package.
     """
     client, mine = cluster.client, run_version()
     waiting: deque[Any] = deque()
@@ -205,17 +191,8 @@ CREATE TABLE runs (number INTEGER PRIMARY KEY, result BLOB NOT NULL);
 def study_settings(model: str, points: Iterable[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
     """Return all dependencies of the results of a study, the sources of the runtime included, as text.
 
-    Parameters
-    ----------
-    model : str
-        Digest of the model, or of its variants.
-    points : iterable of mapping
-        Varied values of each of the runs, in order.
-
-    Raises
-    ------
-    InputError
-        An option or a varied value is a Python function, without a digest.
+    ``model``: digest of the model, or of its variants; ``points``: varied values of each of the runs, in order. Raises
+    InputError: an option or a varied value is a Python function, without a digest.
     """
     digest = hashlib.sha256()
     for point in points:
@@ -249,24 +226,10 @@ def _differing(stored: str, settings: str) -> str:
 class Ledger(Generic[Result]):
     """Results of a study in an SQLite file, in the order of its runs.
 
-    Each call of :meth:`add` is one transaction: after a crash the file contains the whole of it or nothing.
-
-    Parameters
-    ----------
-    path : Path
-        The file; made if there is none.
-    settings : str
-        Result of :func:`study_settings`.
-    encode, decode : callable
-        A result as bytes, and back without loss; ``decode`` raises ``ValueError`` for bytes other than a result of this
-        study.
-
-    Raises
-    ------
-    InputError
-        The file belongs to another study, or is no ledger.
-    RunError
-        It cannot be written.
+    Each call of :meth:`add` is one transaction: after a crash the file contains the whole of it or nothing. ``path``:
+    the file; made if there is none. ``settings``: result of :func:`study_settings`. ``encode``, ``decode``: a result as
+    bytes, and back without loss; ``decode`` raises ``ValueError`` for bytes other than a result of this study. Raises
+    InputError: the file belongs to another study, or is no ledger. Raises RunError: it cannot be written.
     """
 
     def __init__(
@@ -296,13 +259,7 @@ class Ledger(Generic[Result]):
             )
 
     def results(self) -> Iterator[Result]:
-        """Yield the results stored when the ledger was opened.
-
-        Raises
-        ------
-        InputError
-            A result is missing or damaged.
-        """
+        """Yield the results stored when the ledger was opened. Raises InputError: a result is missing or damaged."""
         with self._reported():
             query = "SELECT number, result FROM runs ORDER BY number LIMIT ?"
             for k, (number, data) in enumerate(self._file.execute(query, (self.count,))):
@@ -363,29 +320,17 @@ Case = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class StudyTask(Generic[Result]):
-    """The common part of all runs of a study.
+    """The common part of all runs of a study."""
 
-    Attributes
-    ----------
-    run : function of a module
-        Gives the results of some cases with these options; raises no error caused by a case.
-    options : mapping
-        For ``run``.
-    """
-
+    # function of a module: gives the results of some cases with these options; raises no error caused by a case
     run: Callable[[Simulator, Mapping[str, Any], Sequence[Case]], list[Result]]
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # for ``run``
 
 
 class Cases(Sequence[Case]):
     """Cases by columns; the mapping of a case is made on demand.
 
-    Parameters
-    ----------
-    values : mapping of str to sequence
-        All values of each name.
-    places : ndarray of int, shape (names, n)
-        Index of each case's value.
+    ``values``: all values of each name; ``places``, shape (names, n): index of each case's value.
     """
 
     def __init__(self, values: Mapping[str, Sequence[Any] | Array], places: npt.NDArray[np.int64]) -> None:
@@ -419,22 +364,10 @@ def study_results(
 ) -> Iterator[Result]:
     """Yield the results of the cases of several graphs, one graph after the other, the same wherever they run.
 
-    Parameters
-    ----------
-    parts : sequence of (ModeGraph, sequence of mapping)
-    jobs : int, optional
-        Processes; by default one per core, as far as there are runs for them.
-    ledger : Ledger, optional
-        Results in it are not computed again, others are added to it; closed at the end.
-    client : str or distributed.Client, optional
-        A dask cluster, or the address of its scheduler, in place of processes.
-
-    Raises
-    ------
-    InputError
-        ``jobs`` and ``client`` are given both, or no scheduler answers.
-    RunError
-        A process was ended from outside, or the cluster is lost.
+    ``jobs``: processes; by default one per core, as far as there are runs for them. ``ledger``: results in it are not
+    computed again, others are added to it; closed at the end. ``client``, str or distributed.Client: a dask cluster, or
+    the address of its scheduler, in place of processes. Raises InputError: ``jobs`` and ``client`` are given both, or
+    no scheduler answers. Raises RunError: a process was ended from outside, or the cluster is lost.
     """
     if client is not None and jobs is not None:
         raise InputError("a study on a cluster has no processes here", found=f"jobs={jobs}", remedy="leave out `jobs`")

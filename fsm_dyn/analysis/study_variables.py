@@ -42,13 +42,7 @@ Label = float | str  # a value of a case in the rows of a study
 
 
 def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse options unknown to ``Simulator.run``, as Python refuses an argument.
-
-    Raises
-    ------
-    TypeError
-        There is one.
-    """
+    """Refuse options unknown to ``Simulator.run``, as Python refuses an argument. Raises TypeError: there is one."""
     refuse_unknown(function.__name__, options, [*inspect.signature(function).parameters])
     for name in ("progress", "on_failure"):
         if name in options:
@@ -63,10 +57,7 @@ def chooses_graph(mechanism: Mechanism, name: str) -> bool:
 def graphs_by_variant(graph: ModeGraph, vary: Mapping[str, Sequence[Any]]) -> dict[str | None, ModeGraph]:
     """Return the compiled graph of each variant in a study by its name; without a variant the given one.
 
-    Raises
-    ------
-    InputError
-        The model has no such variant.
+    Raises InputError: the model has no such variant.
     """
     mechanism = graph.automaton.mechanism
     if VARIANT not in vary or not chooses_graph(mechanism, VARIANT):
@@ -91,14 +82,8 @@ def graphs_by_variant(graph: ModeGraph, vary: Mapping[str, Sequence[Any]]) -> di
 def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``Simulator.run`` for a case.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        Graph of the run: of the case's variant.
-    given : mapping
-        Arguments of all cases; values of a case replace them.
-    case : mapping
-        Values by the varied names.
+    ``graph``: graph of the run: of the case's variant. ``given``: arguments of all cases; values of a case replace
+    them. ``case``: values by the varied names.
     """
     known = graph.automaton.mechanism.parameters
     arguments = dict(given)
@@ -144,19 +129,9 @@ def check_variables(
 ) -> None:
     """Refuse names of a graph not open to variation, and invalid values.
 
-    Parameters
-    ----------
-    given : mapping
-        Arguments of ``Simulator.run`` for all cases.
-    until : float
-        End of the runs, s.
-    combined : bool
-        Whether to check all combinations of parameters, or each value alone.
-
-    Raises
-    ------
-    InputError
-        A name is unknown, a value is not allowed, or a name is varied and given at once.
+    ``given``: arguments of ``Simulator.run`` for all cases; ``until``: end of the runs, s; ``combined``: whether to
+    check all combinations of parameters, or each value alone. Raises InputError: a name is unknown, a value is not
+    allowed, or a name is varied and given at once.
     """
     automaton, mechanism = graph.automaton, graph.automaton.mechanism
     parameters = {name: values for name, values in vary.items() if name in mechanism.parameters}
@@ -187,17 +162,8 @@ def check_variables(
 def check_shared(graph: ModeGraph, given: Mapping[str, Any], until: float) -> None:
     """Refuse a scenario, inputs and initial values invalid in all runs of a study.
 
-    Parameters
-    ----------
-    given : mapping
-        Arguments of ``Simulator.run`` for all cases.
-    until : float
-        End of the runs, s.
-
-    Raises
-    ------
-    InputError
-        A name is unknown, or a value is not allowed.
+    ``given``: arguments of ``Simulator.run`` for all cases; ``until``: end of the runs, s. Raises InputError: a name is
+    unknown, or a value is not allowed.
     """
     automaton, overrides = graph.automaton, given.get("parameters")
     values = parameter_values(automaton.mechanism, overrides) if overrides else graph.values
@@ -323,22 +289,10 @@ SAMPLES: Final = ("random", "lhs", "sobol")
 def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int, seed: int) -> dict[str, Array]:
     """Return deviations of parameters from their values, n of each, SI.
 
-    Parameters
-    ----------
-    deviations : Mapping[str, Deviation]
-        Distributions by parameter.
-    sample : {'random', 'lhs', 'sobol'}
-        Independent points, one Latin hypercube, or scrambled Sobol' sequences (``REPLICATES`` of n / REPLICATES points,
-        one after the other).
-    n : int
-        Number of points; of a Sobol' sample REPLICATES times a power of two.
-    seed : int
-        The same seed gives the same points.
-
-    Raises
-    ------
-    InputError
-        There are no distributions, or the sample is unknown or of an impossible size.
+    ``deviations``: distributions by parameter. ``sample``, {'random', 'lhs', 'sobol'}: independent points, one Latin
+    hypercube, or scrambled Sobol' sequences (``REPLICATES`` of n / REPLICATES points, one after the other). ``n``:
+    number of points; of a Sobol' sample REPLICATES times a power of two. ``seed``: the same seed gives the same points.
+    Raises InputError: there are no distributions, or the sample is unknown or of an impossible size.
     """
     if sample not in SAMPLES:
         known = ("grid", *SAMPLES)
@@ -419,22 +373,12 @@ def varied_quantities(
 ) -> dict[str, VariedQuantity]:
     """Return the varied quantities by name: the tolerances of the model file, and the given ones in addition.
 
-    Parameters
-    ----------
-    vary : mapping, optional
-        Distributions of scalar parameters, ``initial.NAME`` of coordinates, speeds and discrete variables,
-        ``input.NAME`` (constant) and ``amplitude.NAME`` (a factor on the schedule of an input): ``"1 m +- 5 cm"``,
-        ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``, ``{"value": ..., "tolerance": [..., ...]}`` or
-        two limits; numbers are SI.
-    given : mapping
-        Arguments of ``Simulator.run`` for all runs.
-    tolerances : bool
-        Whether to include the tolerances of the file.
-
-    Raises
-    ------
-    InputError
-        A name cannot be varied, a distribution is none, or a value of it is impossible.
+    ``vary``: distributions of scalar parameters, ``initial.NAME`` of coordinates, speeds and discrete variables,
+    ``input.NAME`` (constant) and ``amplitude.NAME`` (a factor on the schedule of an input): ``"1 m +- 5 cm"``,
+    ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``, ``{"value": ..., "tolerance": [..., ...]}`` or two
+    limits; numbers are SI. ``given``: arguments of ``Simulator.run`` for all runs. ``tolerances``: whether to include
+    the tolerances of the file. Raises InputError: a name cannot be varied, a distribution is none, or a value of it is
+    impossible.
     """
     mechanism = graph.automaton.mechanism
     overrides = dict(given.get("parameters") or {})

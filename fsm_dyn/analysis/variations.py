@@ -104,17 +104,7 @@ LONGEST = 1e4  # s; longest table of a Python callable as an input
 
 @dataclass(frozen=True)
 class AnalysisSetup:
-    """A graph with the values of parameters and inputs of the studied motions.
-
-    Attributes
-    ----------
-    atol : float
-        In the mechanism's own units.
-    names : tuple of str
-        Parameters of the derivatives by their names in the kernels, each independent of the others.
-    kept : tuple of str
-        Memory varying with the motion, a part of the state.
-    """
+    """A graph with the values of parameters and inputs of the studied motions."""
 
     graph: ModeGraph
     simulator: Simulator
@@ -123,9 +113,10 @@ class AnalysisSetup:
     vector: Array
     drive: InputSignals
     rtol: float
-    atol: float
+    atol: float  # in the mechanism's own units
+    # parameters of the derivatives by their names in the kernels, each independent of the others
     names: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()  # memory varying with the motion, a part of the state
 
     @property
     def constants(self) -> tuple[str, ...]:
@@ -149,10 +140,7 @@ class AnalysisSetup:
     ) -> AnalysisSetup:
         """Return the setting for a user's arguments.
 
-        Raises
-        ------
-        InputError
-            A parameter or an input is unknown, or the model has a sampled controller.
+        Raises InputError: a parameter or an input is unknown, or the model has a sampled controller.
         """
         automaton = graph.automaton
         refuse_controllers(automaton.mechanism, "an analysis of derivatives")
@@ -235,14 +223,8 @@ def parameter_derivatives(
 ) -> Array:
     """Return derivatives of all parameters by some of them, shape (n_p, n_names): a file's may depend on others.
 
-    Parameters
-    ----------
-    vector : ndarray, shape (n_p,)
-        Values of the parameters, SI.
-    names : sequence of str
-        Variables, by their names in the layout.
-    fixed : sequence of str
-        Parameters given as numbers for these runs.
+    ``vector``, shape (n_p,): values of the parameters, SI; ``names``: variables, by their names in the layout;
+    ``fixed``: parameters given as numbers for these runs.
     """
     graph = ExpressionGraph()
     symbols = {name: graph.symbol(name) for name in names}
@@ -265,19 +247,9 @@ def start_derivatives(
 ) -> Array:
     """Return variations of a start, shape (n_z, k + n_m): by k given values, then by each parameter.
 
-    Parameters
-    ----------
-    setting : AnalysisSetup
-        Setting with the parameters of differentiation.
-    initial : mapping
-        Values instead of the model's own initial ones.
-    names : sequence of str
-        Coordinates and speeds as variables of differentiation.
-
-    Raises
-    ------
-    RunError
-        The start is one point of a continuum of rests, or rows lose rank there.
+    ``setting``: setting with the parameters of differentiation; ``initial``: values instead of the model's own initial
+    ones; ``names``: coordinates and speeds as variables of differentiation. Raises RunError: the start is one point of
+    a continuum of rests, or rows lose rank there.
     """
     layout, n_m = setting.executable.automaton.terms.layout, len(setting.names)
     given = _Given(setting, initial)
@@ -359,10 +331,7 @@ class _Assembly:
     def variation(self, values: Array, parameters: Array, more: Sequence[str]) -> Array:
         """Return the variation (n_x,) with those of the values given (n_x,) and of the parameters (n_m,).
 
-        Parameters
-        ----------
-        more : sequence of str
-            Additional given names.
+        ``more``: additional given names.
         """
         layout, n_q, n_x = self.layout, len(self.layout.q), self.layout.n_x
         given = dict.fromkeys((*self.given.names, *more), 0.0)
@@ -462,16 +431,8 @@ class _Rest:
 def _solved(matrix: Array, terms: Array) -> tuple[Array, int]:
     """Return the solution of least norm of equations, the matrix times it and the sum of all terms being zero.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (m, n)
-    terms : ndarray, shape (m, k)
-
-    Returns
-    -------
-    ndarray, shape (n,)
-    int
-        The equation with the largest remainder, -1 if all are solved.
+    ``matrix``, shape (m, n); ``terms``, shape (m, k). Returns shape (n,); the equation with the largest remainder, -1
+    if all are solved.
     """
     right = terms.sum(axis=1)
     found: Array = np.linalg.lstsq(matrix, -right, rcond=SOLVED)[0]
@@ -550,26 +511,9 @@ def delay_at_choice(
 ) -> Array | None:
     """Return the delay of neighbouring motions at a guard that jumps with a choice of the state, shape (n_z,).
 
-    Parameters
-    ----------
-    setting : AnalysisSetup
-    number, guard : int
-        Of the mode, and of the guard in it.
-    t : float
-        Of the jump, s.
-    x : ndarray, shape (n_x,)
-        Just behind it.
-    context : ndarray, shape (n_c,)
-
-    Returns
-    -------
-    ndarray or None
-        None if no choice of the state switches there.
-
-    Raises
-    ------
-    RunError
-        The motion grazes the switch, or neighbouring motions meet one of two switches before the other.
+    ``number``, ``guard``: of the mode, and of the guard in it; ``t``: of the jump, s; ``x``, shape (n_x,): just behind
+    it; ``context``, shape (n_c,). None if no choice of the state switches there. Raises RunError: the motion grazes the
+    switch, or neighbouring motions meet one of two switches before the other.
     """
     programs = setting.executable.charts[number].programs
     choices = _choices(programs, setting.constants, guard) if isinstance(programs, ModePrograms) else None
@@ -599,17 +543,8 @@ def delay_at_choice(
 def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int) -> list[FlowSwitch]:
     """Return the switches of the flow between two rows of a run without a change of mode, in order.
 
-    Parameters
-    ----------
-    raw : RunArrays
-        The run.
-    first, last : int
-        Numbers of the rows.
-
-    Raises
-    ------
-    RunError
-        Neighbouring motions do not switch like the run: it grazes a switch, stays in it, or meets two together.
+    Raises RunError: neighbouring motions do not switch like the run: it grazes a switch, stays in it, or meets two
+    together.
     """
     found: list[FlowSwitch] = []
     steps = np.arange(first, last)

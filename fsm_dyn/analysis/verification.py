@@ -55,23 +55,9 @@ MOST_TRIALS = 10
 def random_states(automaton: Automaton, codes: Sequence[int], x: Array, context: Array, count: int) -> list[Array]:
     """Return states near a start, every third of right angles, brought onto the rows, speeds projected on them.
 
-    Parameters
-    ----------
-    automaton : Automaton
-        The compiled mechanism.
-    codes : Sequence[int]
-        Contact states of the mode.
-    x : ndarray, shape (n_x,)
-        The centre of the random states.
-    context : ndarray, shape (n_c,)
-        Parameters, inputs, discrete variables and slip directions, SI.
-    count : int
-        Number of states.
-
-    Raises
-    ------
-    ModelError
-        None of the states drawn satisfies the constraints.
+    ``codes``: contact states of the mode; ``x``, shape (n_x,): the centre of the random states; ``context``, shape
+    (n_c,): parameters, inputs, discrete variables and slip directions, SI. Raises ModelError: none of the states drawn
+    satisfies the constraints.
     """
     layout, random = automaton.terms.layout, np.random.default_rng(SEED)
     n_q, n_u, found = len(layout.q), len(layout.u), []

@@ -32,18 +32,9 @@ Direction = Mapping[int, Fraction]  # rates of arguments; those left out do not 
 def free_shifts(program: Program, arguments: Sequence[int]) -> dict[int, Direction]:
     """Return the arguments free to choose without loss of generality, each with the direction of its shift.
 
-    Parameters
-    ----------
-    program : Program
-        All of its outputs have to stay unchanged.
-    arguments : sequence of int
-        Numbers of the arguments open to a shift: those without bounds.
-
-    Returns
-    -------
-    dict of int to mapping of int to Fraction
-        Direction by argument. The argument comes first in its direction; no other free argument moves in it. Rates are
-        integers, exact as floats.
+    ``program``: all of its outputs have to stay unchanged; ``arguments``: numbers of the arguments open to a shift:
+    those without bounds. Result: direction by argument; dict of int to mapping of int to Fraction. The argument comes
+    first in its direction; no other free argument moves in it. Rates are integers, exact as floats.
     """
     solved = _reduced(_still(program, arguments))
     found: dict[int, Direction] = {}
@@ -230,10 +221,7 @@ class Remaining:
 def common(first: Remaining, second: Remaining) -> Remaining:
     """Return the boxes in which both conditions may be met; those of ``first`` if there are too many.
 
-    Parameters
-    ----------
-    second : Remaining
-        Boxes left by the other condition.
+    ``second``: boxes left by the other condition.
     """
     low = np.maximum(first.low[:, :, None], second.low[:, None, :])
     high = np.minimum(first.high[:, :, None], second.high[:, None, :])
@@ -550,25 +538,13 @@ Closed = tuple[bool, ...]
 
 @dataclass
 class Combined:
-    """Combinations, a tuple with the state of each contact with a gap: closed or open.
+    """Combinations, a tuple with the state of each contact with a gap: closed or open."""
 
-    Attributes
-    ----------
-    contacts : tuple of int
-        Indices of the contacts with a gap.
-    possible : mapping
-        Combinations, with the number of a configuration.
-    configurations : list of ndarray
-        Coordinates, SI units.
-    undecided : list
-    conflicts : list of mapping of int to bool
-        Impossible sets of contacts and their states, found in addition to the given ones, and the boxes of the proof.
-    """
-
-    contacts: tuple[int, ...]
-    possible: dict[Closed, int] = field(default_factory=dict)
-    configurations: list[Array] = field(default_factory=list)
+    contacts: tuple[int, ...]  # indices of the contacts with a gap
+    possible: dict[Closed, int] = field(default_factory=dict)  # combinations, with the number of a configuration
+    configurations: list[Array] = field(default_factory=list)  # coordinates, SI units
     undecided: list[Closed] = field(default_factory=list)
+    # impossible sets of contacts and their states, found in addition to the given ones, and the boxes of the proof
     conflicts: list[tuple[Mapping[int, bool], int]] = field(default_factory=list)
 
 
@@ -577,14 +553,8 @@ def combine(
 ) -> Combined | None:
     """Return verdicts on all combinations; None if there are too many.
 
-    Parameters
-    ----------
-    search : ConfigurationSearch
-        Search with the configurations known so far.
-    excluded : sequence of mapping of int to bool
-        Contacts and states impossible together.
-    hard : sequence of mapping of int to bool
-        Undecided contacts and states: for combinations with them no proof is tried.
+    ``search``: search with the configurations known so far; ``excluded``: contacts and states impossible together;
+    ``hard``: undecided contacts and states: for combinations with them no proof is tried.
     """
     contacts = tuple(i for i in range(len(search.automaton.contacts)) if search.has_gap(i))
     combinations = _consistent(search, contacts, excluded)

@@ -59,26 +59,15 @@ DIGITS: Final = (2, 6, 12)  # of weights with a largest one of 1, tried in turn;
 
 @dataclass(frozen=True)
 class HeldAnswer:
-    """Whether contacts can be held at once.
-
-    Attributes
-    ----------
-    contacts : tuple of int
-    cuts : tuple of (int, float) or None
-        The subdivision of a proof (argument and place of each cut, lower parts first); empty without a proof.
-    weights : tuple of tuple of (int, float)
-        Rows and their weights for each uncut box; none if the gaps of the contacts cannot vanish.
-    values : tuple of float
-        Lower bound of ``vᵀb`` in each of these boxes, SI units.
-    state : ndarray or None
-        Coordinates and speeds under which all rows hold, SI units.
-    """
+    """Whether contacts can be held at once."""
 
     contacts: tuple[int, ...]
+    # the subdivision of a proof (argument and place of each cut, lower parts first); empty without a proof
     cuts: tuple[Cut | None, ...] = ()
+    # rows and their weights for each uncut box; none if the gaps of the contacts cannot vanish
     weights: tuple[Weights, ...] = ()
-    values: tuple[float, ...] = ()
-    state: Array | None = None
+    values: tuple[float, ...] = ()  # lower bound of ``vᵀb`` in each of these boxes, SI units
+    state: Array | None = None  # coordinates and speeds under which all rows hold, SI units
 
     @property
     def impossible(self) -> bool:
@@ -658,16 +647,8 @@ def prove_geometry(
 ) -> GeometricProofs:
     """Return a proof of each verdict ``impossible``.
 
-    Parameters
-    ----------
-    parameters : ndarray, shape (n_p,)
-        SI units, those of the verdicts.
-    q : ndarray, shape (n_q,)
-        A configuration, SI units.
-    found : GeometricFeasibility
-        The verdicts.
-    progress : callable
-        Called with the numbers of finished and of requested proofs.
+    ``parameters``, shape (n_p,): SI units, those of the verdicts; ``q``, shape (n_q,): a configuration, SI units;
+    ``progress``: called with the numbers of finished and of requested proofs.
     """
     search = ConfigurationSearch(automaton, parameters, q)
     asked, proofs, unproved = list(_impossible(found)), [], []

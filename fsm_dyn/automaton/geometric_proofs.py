@@ -41,39 +41,21 @@ class ProofCondition(NamedTuple):
 
 @dataclass(frozen=True)
 class ExclusionProof:
-    """A proof of the absence of configurations with certain contact states.
-
-    Attributes
-    ----------
-    contacts : tuple of str
-    closed : tuple of bool
-        Whether each of them is closed.
-    reason : str
-        The reason as text.
-    conditions : tuple of ProofCondition
-        Conditions that contradict each other.
-    variables : tuple of str
-        Arguments of the cuts: coordinates, inputs, ``t``.
-    cuts : tuple of (int, float) or None
-        The subdivision, a box before its parts, the lower part before the upper one: number in ``variables`` and place
-        (SI units) of a cut, None for an excluded box.
-    without_sliding : bool
-        Whether closed means held: closed without sliding.
-    weights : tuple of tuple of (int, float)
-        Rows and their weights for each uncut box, in their order; none if conditions exclude the box.
-    shifts : tuple of tuple of (str, float)
-        Arguments with a common shift, and their rates, under which no condition changes: the first of each is zero in
-        all boxes, as every configuration can be shifted there.
-    """
+    """A proof of the absence of configurations with certain contact states."""
 
     contacts: tuple[str, ...]
-    closed: tuple[bool, ...]
-    reason: str
-    conditions: tuple[ProofCondition, ...]
-    variables: tuple[str, ...]
+    closed: tuple[bool, ...]  # whether each of them is closed
+    reason: str  # the reason as text
+    conditions: tuple[ProofCondition, ...]  # conditions that contradict each other
+    variables: tuple[str, ...]  # arguments of the cuts: coordinates, inputs, ``t``
+    # the subdivision, a box before its parts, the lower part before the upper one: number in ``variables`` and place
+    # (SI units) of a cut, None for an excluded box
     cuts: tuple[Cut | None, ...]
-    without_sliding: bool = False
+    without_sliding: bool = False  # whether closed means held: closed without sliding
+    # rows and their weights for each uncut box, in their order; none if conditions exclude the box
     weights: tuple[tuple[tuple[int, float], ...], ...] = ()
+    # arguments with a common shift, and their rates, under which no condition changes: the first of each is zero in all
+    # boxes, as every configuration can be shifted there
     shifts: tuple[tuple[tuple[str, float], ...], ...] = ()
 
     @property
@@ -84,27 +66,15 @@ class ExclusionProof:
 
 @dataclass(frozen=True)
 class GeometricProofs:
-    """Proofs of all geometric impossibilities of a model.
+    """Proofs of all geometric impossibilities of a model."""
 
-    Attributes
-    ----------
-    model, digest : str
-        Name and digest of the model.
-    parameters : mapping of str to float
-        Values for these proofs, SI units.
-    margin : float
-        Least violation of conditions, in the mechanism's own units.
-    proofs : tuple of ExclusionProof
-    unproved : tuple of str
-        Contact states with a subdivision too fine for storage; none is expected.
-    """
-
+    # model, digest: name and digest of the model
     model: str
     digest: str
-    parameters: dict[str, float]
-    margin: float
+    parameters: dict[str, float]  # values for these proofs, SI units
+    margin: float  # least violation of conditions, in the mechanism's own units
     proofs: tuple[ExclusionProof, ...]
-    unproved: tuple[str, ...] = ()
+    unproved: tuple[str, ...] = ()  # contact states with a subdivision too fine for storage; none is expected
 
     @property
     def leaves(self) -> int:
@@ -142,10 +112,7 @@ Weights = tuple[tuple[int, float], ...]  # of rows, by their numbers
 def held_rows(automaton: Automaton, contacts: Sequence[int]) -> tuple[int, ...]:
     """Return the rows that are zero while some contacts are held: rows of constraints, and of these contacts.
 
-    Parameters
-    ----------
-    contacts : sequence of int
-        Their numbers.
+    ``contacts``: their numbers.
     """
     rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
     for number in contacts:

@@ -51,14 +51,8 @@ _ATAN2 = np.vectorize(ELEMENTARY["atan2"], otypes=[np.float64])  # NumPy's depen
 def slip_angle(slips: Array, kept: float, unit: float) -> Array:
     """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; without slip the angle ``kept``.
 
-    Parameters
-    ----------
-    slips : ndarray, shape (..., 2)
-        Components of slip velocities in the tangent plane, m/s.
-    kept : float
-        Angle without slip, rad.
-    unit : float
-        The mechanism's own unit of speed, m/s; slips far below it have no direction.
+    ``slips``, shape (..., 2): components of slip velocities in the tangent plane, m/s. ``kept``: angle without slip,
+    rad. ``unit``: the mechanism's own unit of speed, m/s; slips far below it have no direction.
     """
     angle = _ATAN2(slips[..., 1], slips[..., 0])
     angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
@@ -87,49 +81,32 @@ class DerivedMode:
 
 @dataclass(frozen=True)
 class Automaton:
-    """A compiled mechanism.
-
-    Attributes
-    ----------
-    mechanism : Mechanism
-        The compiled model, with its parameters, schedules and initial values.
-    terms, report, geometry : Program
-        Unconstrained terms; energies, powers and outputs; points and frames for drawing.
-    resets : tuple of Program or None
-        One per user-defined transition.
-    modes : tuple of DerivedMode
-        Modes derived so far.
-    infeasible : mapping
-        Infeasible modes, with the reason.
-    fully_enumerated : bool
-        Whether ``modes`` are complete; otherwise further modes are derived when first reached.
-    pattern : TreePattern or None
-        Of mechanisms with many bodies: meaning of the entries of the output ``tree`` of ``terms``.
-    sample : Program or None
-        All memory after a sample of controllers; None without controllers.
-    """
+    """A compiled mechanism."""
 
     #: Whether accelerations and multipliers of modes are solved for together.
     together: ClassVar[bool] = False
 
-    mechanism: Mechanism
+    mechanism: Mechanism  # the compiled model, with its parameters, schedules and initial values
     rows: tuple[RowInfo, ...]
     contacts: tuple[ContactInfo, ...]
     user_transitions: tuple[UserTransitionInfo, ...]
     quaternions: tuple[int, ...]
     n_kinematic: int
+    # terms, report, geometry: unconstrained terms; energies, powers and outputs; points and frames for drawing
     terms: Program
     report: Program
     geometry: Program
     load_names: tuple[str, ...]
     point_names: tuple[str, ...]
     frame_names: tuple[str, ...]
-    resets: tuple[Program | None, ...]
-    modes: tuple[DerivedMode, ...] = ()
-    infeasible: Mapping[str, str] = field(default_factory=dict)
+    resets: tuple[Program | None, ...]  # one per user-defined transition
+    modes: tuple[DerivedMode, ...] = ()  # modes derived so far
+    infeasible: Mapping[str, str] = field(default_factory=dict)  # infeasible modes, with the reason
+    # whether ``modes`` are complete; otherwise further modes are derived when first reached
     fully_enumerated: bool = True
+    # of mechanisms with many bodies: meaning of the entries of the output ``tree`` of ``terms``
     pattern: TreePattern | None = None
-    sample: Program | None = None
+    sample: Program | None = None  # all memory after a sample of controllers; None without controllers
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -355,13 +332,7 @@ class Edge:
 
 
 def edges(automaton: Automaton) -> Iterator[Edge]:
-    """Yield the edges between the modes derived so far; a limit of either sign of a force has one.
-
-    Parameters
-    ----------
-    automaton : Automaton
-        The compiled mechanism.
-    """
+    """Yield the edges between the modes derived so far; a limit of either sign of a force has one."""
     yield from dict.fromkeys(_all_edges(automaton))
 
 

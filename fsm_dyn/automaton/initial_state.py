@@ -31,17 +31,10 @@ def active_features(
 ) -> set[int]:
     """Return the active contacts among ``closed``.
 
-    Parameters
-    ----------
-    terms : mapping
-        The terms at the state, of the shapes stated in
-        :class:`fsm_dyn.derive.unconstrained_system.UnconstrainedSystem`.
-    speeds : ndarray, shape (n_rows,)
-        ``A u + b`` of all rows, times the mechanism's own unit of time (m).
-    closed : sequence of int
-        Numbers of the touching contacts, corners on faces included.
-    touching : float
-        A gap or speed below this is zero (m).
+    ``terms``: the terms at the state, of the shapes stated in
+    :class:`fsm_dyn.derive.unconstrained_system.UnconstrainedSystem`; ``speeds``, shape (n_rows,): ``A u + b`` of all
+    rows, times the mechanism's own unit of time (m); ``closed``: numbers of the touching contacts, corners on faces
+    included; ``touching``: a gap or speed below this is zero (m).
     """
     rates = {k: float(speeds[contacts[k].normal_row]) for k in closed}
     ends = [k for k in closed if terms["margin_slope"][k] and abs(terms["reach"][k]) <= touching]
@@ -129,23 +122,10 @@ def find_initial_state(
 ) -> InitialState:
     """Find the state a run begins in.
 
-    Parameters
-    ----------
-    values : mapping
-        Given coordinates and speeds, SI units; the others follow (see :mod:`fsm_dyn.derive.assembly`).
-    mode : str or None
-        A mode or pattern of the model; its closed contacts hold. None: deduced from the values.
-    context : ndarray, shape (n_c,)
-        Parameters and inputs at the start.
-    places : mapping, optional
-        Places of the values in the model file, for messages.
-
-    Raises
-    ------
-    InputError
-        A name is unknown.
-    ModelError
-        The values contradict the mode.
+    ``values``: given coordinates and speeds, SI units; the others follow (see :mod:`fsm_dyn.derive.assembly`).
+    ``mode``: a mode or pattern of the model; its closed contacts hold. None: deduced from the values. ``context``,
+    shape (n_c,): parameters and inputs at the start. ``places``: places of the values in the model file, for messages.
+    Raises InputError: a name is unknown. Raises ModelError: the values contradict the mode.
     """
     layout = automaton.terms.layout
     check_names(automaton, values)
@@ -261,17 +241,8 @@ def find_free_starts(
 ) -> list[InitialState]:
     """Find the initial states of several runs if nothing has to be solved (:func:`is_free`).
 
-    Parameters
-    ----------
-    values : sequence of mapping
-        Of each run, as for :func:`find_initial_state`.
-    mode : str or None
-    contexts : ndarray, shape (n, n_c)
-
-    Raises
-    ------
-    InputError
-        A name is unknown.
+    ``values``: of each run, as for :func:`find_initial_state`; ``contexts``, shape (n, n_c). Raises InputError: a name
+    is unknown.
     """
     layout = automaton.terms.layout
     fixed = fixed_codes(automaton, mode)
@@ -319,13 +290,7 @@ def check_names(automaton: Automaton, values: Mapping[str, float]) -> None:
 
 
 def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
-    """Contact codes fixed by the initial mode, by contact index.
-
-    Raises
-    ------
-    InputError
-        There is no such mode.
-    """
+    """Contact codes fixed by the initial mode, by contact index. Raises InputError: there is no such mode."""
     if mode is None:
         return {}
     for pattern in automaton.patterns:

@@ -57,11 +57,8 @@ def initial_state(
 ) -> InitialState:
     """Find the initial state of a run: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
 
-    Parameters
-    ----------
-    values, vector : the parameters by name, and in the order of the layout
-    inputs : callable, optional
-        Gives inputs, rates and second rates, shape (1, 3 n_w), at a time and context; all zero without.
+    ``values``, ``vector``, the parameters by name, and in the order of the layout. ``inputs``: gives inputs, rates and
+    second rates, shape (1, 3 n_w), at a time and context; all zero without.
     """
     return solve_initial_state(automaton, initial_values(automaton, values, vector, overrides, inputs))
 
@@ -166,10 +163,7 @@ def initial_values(
 ) -> InitialConditions:
     """Return the given conditions of a start; the arguments are those of :func:`initial_state`.
 
-    Raises
-    ------
-    InputError
-        A name is unknown, or a value is not finite, or has another unit.
+    Raises InputError: a name is unknown, or a value is not finite, or has another unit.
     """
     mechanism = automaton.mechanism
     layout = automaton.terms.layout

@@ -48,13 +48,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 def key_of(feature: Feature) -> Key:
-    """Return the key of a face or corner.
-
-    Parameters
-    ----------
-    feature : Feature
-        A face or a corner.
-    """
+    """Return the key of a face or corner."""
     return feature.shape, feature.copy, feature.index
 
 
@@ -90,13 +84,7 @@ class Sets(Generic[T]):
 class Surfaces:
     """The straight faces of a model's shapes, in sets of faces that continue each other.
 
-    Parameters
-    ----------
-    shapes : mapping of str to Shape
-    values : mapping
-        Parameters by name, SI units.
-    length : float
-        The mechanism's own unit of length, m.
+    ``values``: parameters by name, SI units; ``length``: the mechanism's own unit of length, m.
     """
 
     def __init__(self, shapes: Mapping[str, Shape], values: Mapping[str, ParameterValue], length: float) -> None:
@@ -204,10 +192,7 @@ def brief(names: Sequence[str]) -> str:
 class Families:
     """Sets of entries for the same contact: a shape on adjoining tiles, with the same laws.
 
-    Attributes
-    ----------
-    entries : mapping of str to list of str
-        The entries of each family in declared order, by the first of them.
+    ``entries``: the entries of each family in declared order, by the first of them.
     """
 
     def __init__(self, mechanism: Mechanism, surfaces: Surfaces) -> None:
@@ -293,29 +278,14 @@ _FEW: Final = 6  # up to this number all contacts are named; of more only the to
 
 @dataclass(frozen=True)
 class Closed:
-    """A part of a label: a closed contact and its state.
+    """A part of a label: a closed contact and its state."""
 
-    Attributes
-    ----------
-    what : str
-        A contact's name, or a shape's features on another's.
-    state : str
-    features : bool
-        Whether ``what`` names features of shapes.
-    entry : str
-        Of features: the entry under ``contacts``.
-    corner : bool
-        Of features: whether they are a corner on a face.
-    flat : bool
-        Of features: whether two faces, or an edge and a face, are flat on each other.
-    """
-
-    what: str
+    what: str  # a contact's name, or a shape's features on another's
     state: str
-    features: bool = False
-    entry: str = ""
-    corner: bool = False
-    flat: bool = False
+    features: bool = False  # whether ``what`` names features of shapes
+    entry: str = ""  # of features: the entry under ``contacts``
+    corner: bool = False  # of features: whether they are a corner on a face
+    flat: bool = False  # of features: whether two faces, or an edge and a face, are flat on each other
 
     def __str__(self) -> str:
         return f"{self.what}, {self.state}" if self.features else f"{self.what}_{self.state}"
@@ -341,18 +311,9 @@ def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int =
     The first short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as ``foot
     flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, or ``3 more
     slide`` if there is room); the pattern without its middle. A shortened label has a mark, so different modes have
-    different labels.
-
-    Parameters
-    ----------
-    pattern : str
-        Name of the model's pattern for the mode; may be empty.
-    parts : sequence of Closed
-        Closed contacts in addition to the pattern, in declared order.
-    full : str
-        The full label.
-    letters : int
-        Of the mark; more if two labels of one mechanism would be the same.
+    different labels. ``pattern``: name of the model's pattern for the mode; may be empty. ``parts``: closed contacts in
+    addition to the pattern, in declared order. ``letters``: of the mark; more if two labels of one mechanism would be
+    the same.
     """
     if len(full) <= LONGEST:
         return full
@@ -451,15 +412,8 @@ class Touch:
 class Labels:
     """Labels of the modes of a mechanism.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    contacts : sequence of ContactInfo
-        Contacts of the compiled mechanism.
-    patterns : sequence of Pattern
-        Named patterns of the model.
-    values : mapping, optional
-        Parameters by name, SI units, for the geometry of the faces; by default those of the model.
+    ``contacts``: contacts of the compiled mechanism. ``patterns``: named patterns of the model. ``values``: parameters
+    by name, SI units, for the geometry of the faces; by default those of the model.
     """
 
     def __init__(

@@ -54,24 +54,11 @@ def group_of(automaton: Automaton, states: Sequence[int]) -> str:
 def grouped(graph: nx.MultiDiGraph[Any], opened: Collection[str] = ()) -> nx.MultiDiGraph[str]:
     """Return a mode graph with one node for each group of modes.
 
-    Parameters
-    ----------
-    graph : networkx.MultiDiGraph
-        A mode graph whose nodes have ``group``, like :attr:`ModeGraph.nx` and the graphs of explorations.
-    opened : collection of str
-        Groups whose modes stay separate nodes.
-
-    Returns
-    -------
-    networkx.MultiDiGraph
-        Nodes of groups have ``label`` (with the number of modes), ``note`` (number of visited or derived modes),
-        ``found`` and ``initial``.  Edges between groups have ``found``, ``cause`` (of several: their number), ``seen``
-        and ``runs``, summed over the edges in between.
-
-    Raises
-    ------
-    InputError
-        A group to open does not exist.
+    ``graph``, networkx.MultiDiGraph: a mode graph whose nodes have ``group``, like :attr:`ModeGraph.nx` and the graphs
+    of explorations; ``opened``: groups whose modes stay separate nodes. Result: nodes of groups have ``label`` (with
+    the number of modes), ``note`` (number of visited or derived modes), ``found`` and ``initial``;
+    networkx.MultiDiGraph.  Edges between groups have ``found``, ``cause`` (of several: their number), ``seen`` and
+    ``runs``, summed over the edges in between. Raises InputError: a group to open does not exist.
     """
     # importing networkx takes longer than most runs, and no run needs it
     import networkx as nx
@@ -466,17 +453,8 @@ def graph_with_parameters(
 ) -> ModeGraph:
     """Return the graph of an automaton with parameter values and the mode it starts in.
 
-    Parameters
-    ----------
-    parameters : mapping, optional
-        Values instead of those of the model: SI numbers, or text with units.
-    start : InitialState, optional
-        With these values, if it is known already.
-
-    Raises
-    ------
-    InputError
-        A parameter is unknown, or its value is not allowed.
+    ``parameters``: values instead of those of the model: SI numbers, or text with units; ``start``: with these values,
+    if it is known already. Raises InputError: a parameter is unknown, or its value is not allowed.
     """
     values = parameter_values(automaton.mechanism, parameters)
     vector = parameter_vector(values)
@@ -545,14 +523,8 @@ def successors_of(
 ) -> Successors:
     """Return the targets of chains of up to ``depth`` guards from the derived modes.
 
-    Parameters
-    ----------
-    depth : int
-        Guards of a chain; 0: none.
-    geometry : GeometricFeasibility, optional
-        Modes excluded by it are left out.
-    known : dict, optional
-        Edges out of modes by their states, from earlier calls; added to.
+    ``depth``: guards of a chain; 0: none. ``geometry``: modes excluded by it are left out. ``known``: edges out of
+    modes by their states, from earlier calls; added to.
     """
     leading = {} if known is None else known
 

@@ -58,10 +58,7 @@ class NamedArray:
     def __getitem__(self, key: str | tuple[str, ...]) -> Any:
         """Return a number, or the array of the unnamed last axes.
 
-        Raises
-        ------
-        InputError
-            An axis has no such name, or there are more names than axes.
+        Raises InputError: an axis has no such name, or there are more names than axes.
         """
         keys = (key,) if isinstance(key, str) else key
         if len(keys) > len(self.names):

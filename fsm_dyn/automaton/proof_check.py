@@ -270,19 +270,9 @@ def check_proofs(
 ) -> int:
     """Return the number of boxes with verified contradictions, if all proofs hold.
 
-    Parameters
-    ----------
-    parameters : ndarray, shape (n_p,)
-        SI units.
-    proofs : GeometricProofs
-        Of this model with these parameters.
-    progress : callable
-        Called with the numbers of checked and of all proofs.
-
-    Raises
-    ------
-    InputError
-        A proof does not hold, or is of another model or other parameters; it names the contacts and the box.
+    ``parameters``, shape (n_p,): SI units; ``proofs``: of this model with these parameters; ``progress``: called with
+    the numbers of checked and of all proofs. Raises InputError: a proof does not hold, or is of another model or other
+    parameters; it names the contacts and the box.
     """
     if proofs.digest != automaton.mechanism.digest:
         raise InputError("the proofs are of another model", found=proofs.model, allowed=automaton.mechanism.name)
@@ -430,10 +420,7 @@ class _CheckedProof:
     def verify(self) -> int:
         """Return the number of leaves, all excluded.
 
-        Raises
-        ------
-        InputError
-            One is not, or the subdivision is not one of the whole space.
+        Raises InputError: one is not, or the subdivision is not one of the whole space.
         """
         ahead: list[Box | None] = [self.space]
         leaves, weights = 0, iter(self.proof.weights)

@@ -63,21 +63,9 @@ class Unknowns:
 def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Array:
     """Return the forces, shape (n,), from a guess of them.
 
-    Parameters
-    ----------
-    K : ndarray, shape (n, n)
-        Response of each row to a unit force along each.
-    d : ndarray, shape (n,)
-        Response of each row without forces; for normals the gap.
-    unknowns : Unknowns
-        Kinds and limits of the forces.
-    guess : ndarray, shape (n,)
-        Forces, N or N m.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        The forces, N or N m.
+    ``K``, shape (n, n): response of each row to a unit force along each. ``d``, shape (n,): response of each row
+    without forces; for normals the gap. ``unknowns``: kinds and limits of the forces. ``guess``, shape (n,): forces, N
+    or N m. Returns the forces, N or N m; shape (n,).
     """
     forces = guess.copy()
     diagonal = np.maximum(np.diag(K), 1e-14 * max(float(np.abs(K).max(initial=0.0)), 1e-300))
@@ -241,19 +229,9 @@ def find_equilibrium(
 ) -> EquilibriumState:
     """Find a static equilibrium by relaxation from a configuration.
 
-    Parameters
-    ----------
-    coordinates : mapping
-        Start of the search; the others follow as at any start.
-    locks : mapping of int to int
-        States of the locks (the engaged ones hold).
-    context : ndarray, shape (n_c,)
-        Parameters and inputs.
-
-    Raises
-    ------
-    ModelError
-        None was found; the message names a speed that is not zero.
+    ``coordinates``: start of the search; the others follow as at any start. ``locks``: states of the locks (the engaged
+    ones hold). ``context``, shape (n_c,): parameters and inputs. Raises ModelError: none was found; the message names a
+    speed that is not zero.
     """
     return _Settling(automaton, locks, t, context).search(coordinates)
 
@@ -577,15 +555,8 @@ def statics_nodes(
 ) -> tuple[Layout, dict[str, NodeArray], list[Node], NodeArray]:
     """Return the terms at rest, the total forces (n_u,), and their derivatives (n_u, n_by) by some arguments.
 
-    Parameters
-    ----------
-    by : sequence of str
-        Names of coordinates, parameters and memory.
-
-    Returns
-    -------
-    Layout
-        With the rows' forces as arguments after the parameters.
+    ``by``: names of coordinates, parameters and memory. The layout has the rows' forces as arguments after the
+    parameters.
     """
     graph, symbols, nodes = automaton.terms.graph()
     layout = automaton.terms.layout
@@ -618,23 +589,10 @@ def equilibrium_initial_state(
 ) -> tuple[InitialState, EquilibriumState]:
     """Find the start of a model at rest.
 
-    Parameters
-    ----------
-    values : mapping
-        Coordinates for the start of the search, and speeds imposed on the mechanism at rest.
-    mode : str or None
-        A mode or pattern; its locks hold.
-    context : ndarray, shape (n_c,)
-        Parameters and inputs; slip directions are written into it.
-    insists : bool
-        Whether it must come to rest in that mode.
-
-    Raises
-    ------
-    InputError
-        A name is unknown.
-    ModelError
-        There is no equilibrium, or it is in another mode.
+    ``values``: coordinates for the start of the search, and speeds imposed on the mechanism at rest. ``mode``: a mode
+    or pattern; its locks hold. ``context``, shape (n_c,): parameters and inputs; slip directions are written into it.
+    ``insists``: whether it must come to rest in that mode. Raises InputError: a name is unknown. Raises ModelError:
+    there is no equilibrium, or it is in another mode.
     """
     layout = automaton.terms.layout
     check_names(automaton, values)

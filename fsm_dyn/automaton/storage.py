@@ -95,17 +95,8 @@ def save(automaton: Automaton, path: str | Path) -> None:
 def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Location = NOWHERE) -> Automaton:
     """Return the automaton from the bytes of :func:`to_bytes`: untrusted input.
 
-    Parameters
-    ----------
-    mechanism : Mechanism, optional
-        The mechanism, if already read; else it is read from the text in the data.
-    where : Location
-        Name of the data in messages.
-
-    Raises
-    ------
-    InputError
-        The data do not hold together.
+    ``mechanism``: the mechanism, if already read; else it is read from the text in the data. ``where``: name of the
+    data in messages. Raises InputError: the data do not hold together.
     """
     return _automaton(decode(data, _Stored, "a saved automaton", where=where, remedy=_REMEDY), mechanism, where)
 

@@ -34,10 +34,7 @@ from fsm_dyn.run.run_options import declared
 def run_option(name: str, **given: Any) -> Any:
     """Return an option of a run as its declaration has it (:class:`fsm_dyn.run.run_options.RunOptions`).
 
-    Parameters
-    ----------
-    given
-        Further arguments of ``typer.Option``; they replace those of the declaration.
+    ``given``: further arguments of ``typer.Option``; they replace those of the declaration.
     """
     found = declared(name)
     return typer.Option(found.flag, **{"metavar": found.metavar, "help": found.text, **given})
@@ -79,10 +76,7 @@ Scales = Annotated[list[str] | None, _SCALE]
 def ratios(text: str) -> float | tuple[float, ...]:
     """Return the value of ``--scale``: one ratio, or one for each axis.
 
-    Raises
-    ------
-    InputError
-        A part of it is neither a number nor a fraction.
+    Raises InputError: a part of it is neither a number nor a fraction.
     """
     found = []
     for part in text.split(","):
@@ -100,12 +94,8 @@ def ratios(text: str) -> float | tuple[float, ...]:
 def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | None:
     """Return NAME=VALUE texts as a mapping; None without any.
 
-    A value in brackets is a list: ``lip=[809 mm, 12 mm]``, ``push=[[0 s, 0 N], [1 s, 30 N]]``.
-
-    Raises
-    ------
-    InputError
-        If a text has no name or no value, or a name comes twice.
+    A value in brackets is a list: ``lip=[809 mm, 12 mm]``, ``push=[[0 s, 0 N], [1 s, 30 N]]``. Raises InputError if a
+    text has no name or no value, or a name comes twice.
     """
     if not texts:
         return None
@@ -123,10 +113,7 @@ def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | No
 def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
     """Return the distributions of ``--vary`` by name: a range, ``VALUE +- DEVIATION``, a mapping, or a list of names.
 
-    Raises
-    ------
-    InputError
-        A text is not a distribution, or a name is given twice.
+    Raises InputError: a text is not a distribution, or a name is given twice.
     """
     if not texts:
         return None
@@ -152,10 +139,7 @@ def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
 def listed(option: str, value: str) -> Any:
     """Return a list in brackets, or a mapping in braces, of texts, lists and mappings.
 
-    Raises
-    ------
-    InputError
-        It is no such list.
+    Raises InputError: it is no such list.
     """
     # YAML's flow sequences read units without quotes; the import is needed for lists only.
     import yaml
@@ -274,10 +258,7 @@ def stall_ticks(timeout: float, period: float) -> int:
 def ticks(option: str, time: float | None, period: float) -> int:
     """Return the number of ticks of a period (s) in a time (s), -1 for no time.
 
-    Raises
-    ------
-    InputError
-        The period cannot be one, or the time comes to too many of them.
+    Raises InputError: the period cannot be one, or the time comes to too many of them.
     """
     if not SHORTEST_PERIOD <= period <= LONGEST_PERIOD:
         raise InputError("--period", found=str(period), allowed=f"{SHORTEST_PERIOD:g} to {LONGEST_PERIOD:g} s")
@@ -296,10 +277,7 @@ def ticks(option: str, time: float | None, period: float) -> int:
 def prepare_folder(option: str, folder: Path) -> None:
     """Make a folder for output, unless there is one.
 
-    Raises
-    ------
-    InputError
-        It is a file or below one, or may not be written to.
+    Raises InputError: it is a file or below one, or may not be written to.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -317,10 +295,7 @@ def prepare_folder(option: str, folder: Path) -> None:
 def prepare_file(option: str, file: Path) -> None:
     """Make the folder of a file for output, unless there is one; an existing file is replaced later.
 
-    Raises
-    ------
-    InputError
-        The file is a folder, or its folder cannot be made or written to.
+    Raises InputError: the file is a folder, or its folder cannot be made or written to.
     """
     if file.is_dir():
         raise InputError(f"{option}: '{file}' is a folder", remedy=f"name a file in it: {file / 'NAME'}")
@@ -385,10 +360,7 @@ def print_status(text: str) -> None:
 def set_progress(quiet: bool, verbose: bool) -> None:
     """Choose whether progress is not shown at all, or each stage with the time it took.
 
-    Raises
-    ------
-    InputError
-        Both were asked for.
+    Raises InputError: both were asked for.
     """
     if quiet and verbose:
         raise InputError("--quiet and --verbose exclude each other")

@@ -50,24 +50,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeviceArguments:
-    """One device as the command line describes it.
-
-    Attributes
-    ----------
-    driver : str
-    options : dict
-        Of the driver, or of its emulator.
-    port : str
-        Empty: the first of the model, and so on by the number of the device.
-    axes : tuple of int
-        Empty: chosen by the gaps of the model.
-    scale : float or tuple of float
-    """
+    """One device as the command line describes it."""
 
     driver: str
-    options: dict[str, Any]
-    port: str
-    axes: tuple[int, ...]
+    options: dict[str, Any]  # of the driver, or of its emulator
+    port: str  # empty: the first of the model, and so on by the number of the device
+    axes: tuple[int, ...]  # empty: chosen by the gaps of the model
     scale: float | tuple[float, ...]
 
 
@@ -80,13 +68,9 @@ def device_arguments(
 ) -> list[DeviceArguments]:
     """Return the devices in the order of their drivers.
 
-    With several of them, options are ``NUMBER.NAME``, from 1; ports, axes and scales belong to the devices in turn,
-    and missing ones have their defaults.
-
-    Raises
-    ------
-    InputError
-        An option does not name its device, or there are more ports, axes or scales than devices.
+    With several of them, options are ``NUMBER.NAME``, from 1; ports, axes and scales belong to the devices in turn, and
+    missing ones have their defaults. Raises InputError: an option does not name its device, or there are more ports,
+    axes or scales than devices.
     """
     count = len(drivers)
     for name, values in (("--port", ports), ("--axes", axes), ("--scale", scales)):
@@ -133,10 +117,7 @@ def all_emulated(
 def maps_of(graph: Any, devices: Sequence[DeviceArguments], spec: Any, *, emulate: bool) -> tuple[Any, ...]:
     """Return the device map of each device at its port of a coupled graph; ``spec`` is that of the combined device.
 
-    Raises
-    ------
-    InputError
-        A device has no port, or its axes do not fit.
+    Raises InputError: a device has no port, or its axes do not fit.
     """
     # the runtime comes with these
     from fsm_dyn.live.device_map import coupled_ports, device_map_for
@@ -455,13 +436,7 @@ def emulated(driver: str, given: dict[str, Any], requested: bool) -> Iterator[tu
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers of ``--axes``.
-
-    Raises
-    ------
-    InputError
-        The text is not a list of integers.
-    """
+    """Return the numbers of ``--axes``. Raises InputError: the text is not a list of integers."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -592,17 +567,11 @@ def analyse(
 ) -> None:
     """Print the passivity assessment of a model and a device, and draw its Z-width.
 
-    Parameters
-    ----------
-    driver, options
-        The driver with the description of the device; without one the device has only the ``known`` properties.
-    known : mapping
-        Properties that replace the driver's: ``mass``, ``damping``, ``friction``, ``resolution``, ``delay``; None: not
-        given.
-    at : mapping
-        Replacements for entries of the model's ``initial``; modes are linearised about this state.
-    hand : tuple
-        Stiffness (N/m), damping (N s/m) and mass (kg) of the hand on the device; None: not given.
+    ``driver``, ``options``: the driver with the description of the device; without one the device has only the
+    ``known`` properties. ``known``: properties that replace the driver's: ``mass``, ``damping``, ``friction``,
+    ``resolution``, ``delay``; None: not given. ``at``: replacements for entries of the model's ``initial``; modes are
+    linearised about this state. ``hand``: stiffness (N/m), damping (N s/m) and mass (kg) of the hand on the device;
+    None: not given.
     """
     # The runtime comes with these.
     from fsm_dyn.live.device_map import DeviceMap, aligned_axes

@@ -183,10 +183,7 @@ def hold_and_report(
 ) -> None:
     """Run a coupled graph until it ends or is asked to, and print a report; ``emulated``: the device is a process.
 
-    Raises
-    ------
-    RunError
-        It ended by a fault.
+    Raises RunError: it ended by a fault.
     """
     # the runtime comes with these
     from fsm_dyn.live.controller import fault_text

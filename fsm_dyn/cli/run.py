@@ -173,11 +173,8 @@ def write_animation(
 def prepare_outputs(outputs: RunOutputs) -> None:
     """Make the folders of the requested files, and check that the files are writable, before anything is computed.
 
-    Raises
-    ------
-    InputError
-        There is no such plot; a folder or file cannot be written, or an animation does not support the requested
-        format or speed.
+    Raises InputError: there is no such plot; a folder or file cannot be written, or an animation does not support the
+    requested format or speed.
     """
     for name in outputs.plots:
         if name not in PLOTS:
@@ -335,13 +332,7 @@ def requirement_table(judged: Iterable[Judgement], sentences: Sentences) -> str:
 
 
 def summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
-    """Return a summary of a run as data.
-
-    Parameters
-    ----------
-    files : list of Path
-        That were written.
-    """
+    """Return a summary of a run as data. ``files``: that were written."""
     layout = trajectory.model.layout
     return {
         "model": trajectory.model.name,

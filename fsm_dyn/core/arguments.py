@@ -55,10 +55,7 @@ _REMEDIES: Final = {
 def typed(function: Callable[P, R]) -> Callable[P, R]:
     """Have a function refuse arguments excluded by its annotations.
 
-    Raises
-    ------
-    InputError
-        By the function: the type of an argument is wrong.
+    Raises InputError by the function: the type of an argument is wrong.
     """
     signature = inspect.signature(function)
     own = {item.name: item.annotation for item in signature.parameters.values() if item.kind != item.VAR_KEYWORD}
@@ -78,19 +75,8 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 def check_arguments(function: str, values: Mapping[str, Any], annotations: Mapping[str, Any]) -> None:
     """Refuse values excluded by annotations.
 
-    Parameters
-    ----------
-    function : str
-        Takes them, for the message.
-    values : mapping
-        Arguments by name.
-    annotations : mapping
-        Their annotations by name, as texts; others are not checked.
-
-    Raises
-    ------
-    InputError
-        The type of a value is wrong.
+    ``function``: takes them, for the message. ``values``: arguments by name. ``annotations``: their annotations by
+    name, as texts; others are not checked. Raises InputError: the type of a value is wrong.
     """
     for name, value in values.items():
         text = annotations.get(name)

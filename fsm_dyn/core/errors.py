@@ -184,21 +184,7 @@ def warn_caller(text: str, category: type[Warning]) -> None:
 def optional_library(name: str, extra: str = "analysis") -> ModuleType:
     """Import a library of an extra; without it the error names the extra.
 
-    Parameters
-    ----------
-    name : str
-        Of the module.
-    extra : str
-        Of this package, which brings it.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    InputError
-        It is not installed.
+    ``name``: of the module; ``extra``: of this package, which brings it. Raises InputError: it is not installed.
     """
     try:
         return importlib.import_module(name)

@@ -30,13 +30,9 @@ _LONGEST_STEM = 100  # characters
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give the path of a new file in the same folder and with the same suffix, which replaces ``path`` in the end.
 
-    If the block is left by an exception, the new file is removed and ``path`` stays as it was.  A device or pipe, and
-    a file in a folder in which none can be made, is written directly.
-
-    Raises
-    ------
-    OSError
-        The file cannot be written; ``filename`` is ``path``.
+    If the block is left by an exception, the new file is removed and ``path`` stays as it was.  A device or pipe, and a
+    file in a folder in which none can be made, is written directly. Raises OSError: the file cannot be written;
+    ``filename`` is ``path``.
     """
     target = temporary = Path(os.path.realpath(path))
     try:
@@ -88,10 +84,7 @@ INTERVAL: Final = 0.15  # s between two looks
 class FileChanges:
     """The changes of a file, polled every ``INTERVAL``; a change counts when the file is stable.
 
-    Parameters
-    ----------
-    path : Path
-        The file; it may be missing for a while.
+    ``path``: the file; it may be missing for a while.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,10 +121,7 @@ T = TypeVar("T")
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for reading; pipes and folders are refused, so the call never waits for a writer.
 
-    Raises
-    ------
-    InputError
-        The file is missing or unreadable, at once or while it is open.
+    Raises InputError: the file is missing or unreadable, at once or while it is open.
     """
     where = Location(os.fspath(path))
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -149,10 +139,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def read_file(path: str | os.PathLike[str], largest: int, what: str) -> bytes:
     """Return the content of a file of at most ``largest`` bytes; ``what`` names the kind of content expected.
 
-    Raises
-    ------
-    InputError
-        The file is unreadable or larger.
+    Raises InputError: the file is unreadable or larger.
     """
     with opened(path) as file:
         data = file.read(largest + 1)
@@ -182,10 +169,7 @@ def _decoder(kind: Any) -> Any:
 def decode(data: bytes | str, kind: type[T], what: str, *, where: Location = NOWHERE, remedy: str = "") -> T:
     """Return JSON as a value of a type.
 
-    Raises
-    ------
-    InputError
-        It is not JSON, or does not fit the type; the message has the position.
+    Raises InputError: it is not JSON, or does not fit the type; the message has the position.
     """
     with _refused(what, where, remedy):
         value: T = _decoder(cast("Hashable", kind)).decode(data)
@@ -195,10 +179,7 @@ def decode(data: bytes | str, kind: type[T], what: str, *, where: Location = NOW
 def convert(data: object, kind: type[T], what: str) -> T:
     """Return plain data (mappings, lists, texts, numbers) as a value of a type.
 
-    Raises
-    ------
-    InputError
-        It does not fit the type; the message says at which place.
+    Raises InputError: it does not fit the type; the message says at which place.
     """
     with _refused(what, NOWHERE, ""):
         return msgspec.convert(data, kind)
@@ -209,15 +190,8 @@ def stored_type(
 ) -> Any:
     """Return the structure of a dataclass in a file: its fields, all required, then further ones by name and type.
 
-    Parameters
-    ----------
-    forms : mapping
-        Types in a file for others, also within containers.
-    without : sequence of str
-        Fields missing in a file.
-    strict : bool
-        Whether other fields are refused.
-    **further : type
+    ``forms``: types in a file for others, also within containers; ``without``: fields missing in a file; ``strict``:
+    whether other fields are refused.
     """
     types = get_type_hints(kind)
     own = [(item.name, _form(types[item.name], forms)) for item in fields(kind) if item.name not in without]

@@ -16,10 +16,8 @@ from types import FrameType
 class Asked:
     """Whether the process was asked to end; true once it was.
 
-    Parameters
-    ----------
-    on_request : callable, optional
-        Called at every request with the number of those before it, in the signal handler: it only sets flags.
+    ``on_request``: called at every request with the number of those before it, in the signal handler: it only sets
+    flags.
     """
 
     def __init__(self, on_request: Callable[[int], None] = lambda before: None) -> None:

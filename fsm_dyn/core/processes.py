@@ -39,23 +39,10 @@ def in_processes(
 ) -> Iterator[Result]:
     """Yield the result of each case, in their order.
 
-    Parameters
-    ----------
-    what : str
-        The owner of the processes, for messages.
-    workers : int
-        Number of processes.
-    prepare : function of a module
-        Called once in each process with ``given``; its result is handed to ``work``.
-    work : function of a module
-        Returns the result of a case; its exceptions are raised here.
-    cases : iterable of Case
-        Arguments of ``work``, one a case; asked for as processes take them.
-
-    Raises
-    ------
-    RunError
-        A process was ended from outside.
+    ``what``: the owner of the processes, for messages. ``workers``: number of processes. ``prepare``, function of a
+    module: called once in each process with ``given``; its result is handed to ``work``. ``work``, function of a
+    module: returns the result of a case; its exceptions are raised here. ``cases``: arguments of ``work``, one a case;
+    asked for as processes take them. Raises RunError: a process was ended from outside.
     """
     spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
     theirs, ours = spawn.Pipe(duplex=False)

@@ -47,35 +47,21 @@ class StartRows:
     """The rows of a mode about a start.
 
     Residuals, ``A``, ``b`` and speeds are in the mechanism's own units, coordinates in SI units.
-
-    Parameters
-    ----------
-    closure : callable
-        From a configuration (n_q,): residuals (m,), and their derivatives along its free directions (m, n_ways).
-    motion : callable
-        ``A`` (m, n_u), ``b`` (m,) and the rates of the coordinates (n_q,) of a configuration and speeds.
-    curvature : callable
-        ``gamma`` (k, m) of a configuration and several speeds (k, n_u).
-    ways : callable
-        The free directions of a configuration (n_q, n_ways).
-    move : callable
-        The configuration changed by (n_q,).
-    order_of_ways, order_of_speeds : sequence of int
-        Columns in the order of choice as independent ones: given quantities come first.
-    given_coordinates, given_speeds : sequence of int
-    q_unit : ndarray, shape (n_q,)
     """
 
+    # from a configuration (n_q,): residuals (m,), and their derivatives along its free directions (m, n_ways)
     closure: Callable[[Array], tuple[Array, Array]]
+    # ``A`` (m, n_u), ``b`` (m,) and the rates of the coordinates (n_q,) of a configuration and speeds
     motion: Callable[[Array, Array], tuple[Array, Array, Array]]
-    curvature: Callable[[Array, Array], Array]
-    ways: Callable[[Array], Array]
-    move: Callable[[Array, Array], Array]
+    curvature: Callable[[Array, Array], Array]  # ``gamma`` (k, m) of a configuration and several speeds (k, n_u)
+    ways: Callable[[Array], Array]  # the free directions of a configuration (n_q, n_ways)
+    move: Callable[[Array, Array], Array]  # the configuration changed by (n_q,)
+    # order_of_ways, order_of_speeds: columns in the order of choice as independent ones: given quantities come first
     order_of_ways: Sequence[int]
     order_of_speeds: Sequence[int]
     given_coordinates: Sequence[int]
     given_speeds: Sequence[int]
-    q_unit: Array
+    q_unit: Array  # shape (n_q,)
 
     def matrix(self, q: Array) -> Array:
         """Return the matrix of the rows at a configuration."""
@@ -85,14 +71,8 @@ class StartRows:
 def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
     """Return the starts of motions near ``q`` with the given speeds of ``u``.
 
-    None if the start is not near a change point, or no branch has these speeds.
-
-    Parameters
-    ----------
-    q : ndarray, shape (n_q,)
-        The configuration solved from the rows.
-    u : ndarray, shape (n_u,)
-        The speeds solved from the rows there.
+    None if the start is not near a change point, or no branch has these speeds. ``q``, shape (n_q,): the configuration
+    solved from the rows; ``u``, shape (n_u,): the speeds solved from the rows there.
     """
     A, b, _ = rows.motion(q, u)
     left, combinations = remainders(A)
@@ -115,15 +95,8 @@ def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
 def remainders(rows: Array) -> tuple[Array, Array]:
     """Return the remainder of each row after the projection on previous ones, the largest first, with the projections.
 
-    Parameters
-    ----------
-    rows : ndarray, shape (m, n)
-
-    Returns
-    -------
-    left : ndarray, shape (m,)
-    combinations : ndarray, shape (m, m)
-        ``combinations @ rows`` are the remainders, in the same order.
+    ``rows``, shape (m, n). Returns ``left``, shape (m,); ``combinations``, shape (m, m): ``combinations @ rows`` are
+    the remainders, in the same order.
     """
     work, combinations = rows.copy(), np.eye(len(rows))
     order = list(range(len(rows)))
@@ -254,12 +227,8 @@ def _same(one: Array, other: Array) -> bool:
 def _solutions(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array) -> list[Array]:
     """Return the speeds allowed by the rows in a change point, from several starts of the search.
 
-    Parameters
-    ----------
-    strong : ndarray, shape (r, m)
-        Combinations of independent rows.
-    vanishing : ndarray, shape (k, m)
-        Combinations with small remainders; their second derivative has to vanish along the motion.
+    ``strong``, shape (r, m): combinations of independent rows. ``vanishing``, shape (k, m): combinations with small
+    remainders; their second derivative has to vanish along the motion.
     """
     free = [i for i in rows.order_of_speeds if i not in rows.given_speeds]
     found = _roots(rows, q, u, strong, vanishing, free)
@@ -320,20 +289,9 @@ Follow = Callable[[Array], Array]
 def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, context: Array) -> Follow:
     """Return the function that sets these parameters of a configuration ``q`` to the contact points.
 
-    Parameters
-    ----------
-    geometry : Program
-        Gives ``measure``, least at the contact point, and its derivatives ``slope`` and ``bend``.
-    indices : sequence of int
-        Of the curve parameters in q.
-    t : float
-        Time (s).
-    context : ndarray, shape (n_c,)
-
-    Returns
-    -------
-    function
-        Of a configuration, shape (n_q,), in the coordinates' units; it returns another of the same shape.
+    ``geometry``: gives ``measure``, least at the contact point, and its derivatives ``slope`` and ``bend``;
+    ``indices``: of the curve parameters in q; ``t``: time (s); ``context``, shape (n_c,). It takes a configuration,
+    shape (n_q,), in the coordinates' units, and returns another of the same shape.
     """
     layout, places = geometry.layout, list(indices)
     if not places:
@@ -420,15 +378,8 @@ def assemble(
 ) -> Array:
     """Return the state ``x = [q, u]`` of a start in the mode with these contact states.
 
-    Parameters
-    ----------
-    follow : callable
-        Sets the curve parameters of contacts (:func:`fsm_dyn.derive.assembly.curve_parameter_solver`).
-
-    Raises
-    ------
-    ModelError
-        The values given contradict the rows, or the configuration cannot be assembled.
+    ``follow``: sets the curve parameters of contacts (:func:`fsm_dyn.derive.assembly.curve_parameter_solver`). Raises
+    ModelError: the values given contradict the rows, or the configuration cannot be assembled.
     """
     active = ActiveSet.of(system, states)
     q = _coordinates(system, active, given, follow)

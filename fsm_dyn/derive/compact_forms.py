@@ -44,12 +44,8 @@ class TooManyTermsError(Exception):
 class Cost:
     """Number of operations of nodes, shared ones once.
 
-    Parameters
-    ----------
-    parameters : iterable of str
-        Names of the parameters.
-    once : bool
-        Whether operations on parameters alone are left out, as they are computed once per run.
+    ``parameters``: names of the parameters; ``once``: whether operations on parameters alone are left out, as they are
+    computed once per run.
     """
 
     def __init__(self, parameters: Iterable[str], once: bool = False) -> None:
@@ -115,13 +111,7 @@ def _fraction(node: Node) -> Fraction | None:
 
 
 class Fractions:
-    """Nodes of one graph as cancelled fractions of polynomials in their atoms.
-
-    Parameters
-    ----------
-    nodes : sequence of Node
-        All nodes to be converted.
-    """
+    """Nodes of one graph as cancelled fractions of polynomials in their atoms. ``nodes``: all nodes to be converted."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         from sympy.polys.domains import QQ  # half a second to import: only for reading
@@ -143,10 +133,7 @@ class Fractions:
     def ratio(self, node: Node) -> Ratio:
         """Return a node as numerator and denominator.
 
-        Raises
-        ------
-        TooManyTermsError
-            A polynomial on the way to it has more than ``MOST_TERMS`` terms.
+        Raises TooManyTermsError: a polynomial on the way to it has more than ``MOST_TERMS`` terms.
         """
         stack = [node]
         while stack:  # without recursion: expressions may be deep
@@ -373,17 +360,9 @@ def _size(ratio: Ratio) -> float:
 class Writer:
     """Writes polynomials as nodes by Horner's rule, the most frequent variable first.
 
-    Parameters
-    ----------
-    fractions : Fractions
-    graph : ExpressionGraph
-        Shared parts are one node of it.
-    weights : sequence of float
-        Of the atoms: frequencies are multiplied by them.
-    factors : dict
-        Known factors of polynomials, extended here.
-    constants : collection of int, optional
-        Atoms whose polynomials are computed once per run: coefficients of the other atoms' monomials are kept whole.
+    ``graph``: shared parts are one node of it; ``weights``: of the atoms: frequencies are multiplied by them;
+    ``factors``: known factors of polynomials, extended here; ``constants``, collection of int: atoms whose polynomials
+    are computed once per run: coefficients of the other atoms' monomials are kept whole.
     """
 
     def __init__(
@@ -517,30 +496,17 @@ Forms = dict[Key, Node]
 
 @dataclass(frozen=True)
 class ModeQuantities:
-    """The quantities by which the outputs of a mode are computed, at one level of substitution.
-
-    Attributes
-    ----------
-    graph : ExpressionGraph
-    nodes : dict
-        Nodes of ``("M", a, b)``, ``("r", a)``, ``("D", j, a)``, ``("c", j)``, ``("q_dot", i)`` on the rows.
-    others : dict
-        Nodes of further outputs by ``(name, place)``, in which no speed is substituted.
-    kept : dict of Node to (key, Node)
-        Symbols kept instead of a dependent speed or an entry of D, E and c, with their definitions, in order.
-    independent, dependent : tuple of int
-        Places of speeds; both empty if no accelerations are asked for.
-    symmetric : bool
-        Whether M̃ is: no contact slides with friction.
-    """
+    """The quantities by which the outputs of a mode are computed, at one level of substitution."""
 
     graph: ExpressionGraph
-    nodes: Forms
-    others: Forms
+    nodes: Forms  # nodes of ``("M", a, b)``, ``("r", a)``, ``("D", j, a)``, ``("c", j)``, ``("q_dot", i)`` on the rows
+    others: Forms  # nodes of further outputs by ``(name, place)``, in which no speed is substituted
+    # symbols kept instead of a dependent speed or an entry of D, E and c, with their definitions, in order
     kept: dict[Node, tuple[Key, Node]] = field(default_factory=dict)
+    # independent, dependent: places of speeds; both empty if no accelerations are asked for
     independent: tuple[int, ...] = ()
     dependent: tuple[int, ...] = ()
-    symmetric: bool = True
+    symmetric: bool = True  # whether M̃ is: no contact slides with friction
 
     @property
     def defined(self) -> Forms:
@@ -550,10 +516,7 @@ class ModeQuantities:
     def solved(self, chosen: Mapping[Key, Node]) -> Forms:
         """Return the outputs for chosen forms of the quantities.
 
-        Parameters
-        ----------
-        chosen : mapping of key to Node
-            Forms that differ from :attr:`defined`; ``("x", 0)`` is the acceleration of a single freedom.
+        ``chosen``: forms that differ from :attr:`defined`; ``("x", 0)`` is the acceleration of a single freedom.
         """
         forms = {**self.defined, **chosen}
         outputs = {key: forms[key] for key in self.nodes if key[0] == "q_dot"}
@@ -589,16 +552,9 @@ class ModeQuantities:
 def quantities(matrices: Program, independent: Sequence[int], others: Mapping[Key, Node], level: int) -> ModeQuantities:
     """Return the quantities of the accelerations of a mode, and of its further outputs.
 
-    Parameters
-    ----------
-    matrices : Program
-        :func:`fsm_dyn.derive.mode_programs.mode_matrices`.
-    independent : sequence of int
-        Places of the independent speeds.
-    others : mapping
-        Further outputs as nodes of any graph, by ``(name, place)``.
-    level : int
-        0: dependent speeds are substituted by ``D u_I + E``; 1: they stay symbols; 2: the entries of D, E and c too.
+    ``matrices``: :func:`fsm_dyn.derive.mode_programs.mode_matrices`. ``independent``: places of the independent speeds.
+    ``others``: further outputs as nodes of any graph, by ``(name, place)``. ``level``: 0: dependent speeds are
+    substituted by ``D u_I + E``; 1: they stay symbols; 2: the entries of D, E and c too.
     """
     graph, symbols, known = matrices.graph()
     u = [symbols[name] for name in matrices.layout.u]
@@ -657,12 +613,7 @@ def _total(nodes: Iterable[Node], graph: ExpressionGraph) -> Node:
 class FormChoice:
     """Forms of quantities, chosen one by one for fewest operations of all outputs.
 
-    Parameters
-    ----------
-    quantities : ModeQuantities
-    cost : Cost
-    whole : bool
-        Whether coefficients of parameters alone are kept whole, to be computed once per run.
+    ``whole``: whether coefficients of parameters alone are kept whole, to be computed once per run.
     """
 
     def __init__(self, quantities: ModeQuantities, cost: Cost, whole: bool = False) -> None:
@@ -764,16 +715,10 @@ def with_quotients(outputs: Forms) -> Forms:
 def compact_program(today: Program, matrices: Program, independent: Sequence[int], *, once: bool = False) -> Program:
     """Return a program with the outputs of another one and no more operations.
 
-    Parameters
-    ----------
-    today : Program
-        Its output ``u_dot``, if there is one, holds the accelerations of the mode; ``q_dot`` with it is on the rows.
-    matrices : Program
-        :func:`fsm_dyn.derive.mode_programs.mode_matrices` of the mode.
-    independent : sequence of int
-        Places of the independent speeds.
-    once : bool
-        Whether operations on parameters alone count nothing, as they are computed once per run.
+    ``today``: its output ``u_dot``, if there is one, holds the accelerations of the mode; ``q_dot`` with it is on the
+    rows. ``matrices``: :func:`fsm_dyn.derive.mode_programs.mode_matrices` of the mode. ``independent``: places of the
+    independent speeds. ``once``: whether operations on parameters alone count nothing, as they are computed once per
+    run.
     """
     nodes = today.graph()[2]
     present = {(name, place): node for name, array in nodes.items() for place, node in enumerate(array.ravel())}

@@ -47,12 +47,7 @@ class CurveParameterRate:
 def follow(motion: Motion, following: CurveParameter, speeds: Speeds) -> CurveParameterRate:
     """Return the rate of the parameter of a contact on a curve.
 
-    Parameters
-    ----------
-    motion : Motion
-        With all speeds as symbols, kinematic ones included.
-    following : CurveParameter
-        The parameter and its equation.
+    ``motion``: with all speeds as symbols, kinematic ones included; ``following``: the parameter and its equation.
     """
     *columns, rest = (column[0] for column in motion.columns([following.slope]))
     factor = -1.0 / following.bend
@@ -77,18 +72,9 @@ BROKEN = 1e-9  # m, rad/s: a constant row farther from zero is violated
 class ConstraintRowBuilder:
     """Builds rows.
 
-    Parameters
-    ----------
-    system, speeds
-        The model and its generalized speeds.
-    motion : Motion
-        With all speeds as symbols, kinematic ones included.
-    algebra : NodeAlgebra
-        Algebra over this motion.
-    flow : mapping of Node to Node
-        Rates of coordinates, time and inputs with kinematic speeds at zero.
-    kinematics : mapping of str to ContactKinematics
-        Of the contacts between shapes.
+    ``system``, ``speeds``: the model and its generalized speeds; ``motion``: with all speeds as symbols, kinematic ones
+    included; ``algebra``: algebra over this motion; ``flow``: rates of coordinates, time and inputs with kinematic
+    speeds at zero; ``kinematics``: of the contacts between shapes.
     """
 
     def __init__(
@@ -132,10 +118,7 @@ class ConstraintRowBuilder:
     def _idle(self, constraint: Constraint) -> bool:
         """Whether a row of a joint is trivial: no motion of the model could violate it.
 
-        Raises
-        ------
-        ModelError
-            It is nevertheless violated, in every configuration.
+        Raises ModelError: it is nevertheless violated, in every configuration.
         """
         if not constraint.joint:
             return False
@@ -313,13 +296,7 @@ class ConstraintRowBuilder:
     def velocity(
         self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int
     ) -> ConstraintRow:
-        """Return the row of an expression linear in the speeds.
-
-        Raises
-        ------
-        ModelError
-            It is not linear in them.
-        """
+        """Return the row of an expression linear in the speeds. Raises ModelError: it is not linear in them."""
         return self._velocity(name, owner, role, self._algebra.scalar(text), text, contact)
 
     def _velocity(

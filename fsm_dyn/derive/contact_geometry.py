@@ -25,45 +25,26 @@ from fsm_dyn.programs.traversal import substitute
 
 @dataclass(frozen=True)
 class ContactKinematics:
-    """Two features seen together.
+    """Two features seen together."""
 
-    Attributes
-    ----------
-    gap : Node
-        m; the distance of the facing features, negative for an overlap.
-    slip : Node
-        m/s; see :mod:`fsm_dyn.derive.contact_geometry`.
-    across : Node or None
-        m/s; in space, the second component of the slip.
-    reach : Node or None
-        m; positive in the range of validity of the gap, None if it is always valid.
-    margin_slope : Node or None
-        Derivative of the reach by the slip displacement, +1 or -1, at the nearer end of the face. Of a corner on a face
-        with ends.
-    starts_ahead : bool
-        Whether the nearer end is the start of the face for the derivative +1 (else it is its end).
-    aspect : Node or None
-        m; least of ``e . n`` over the edges ``e`` from the corner, with the normal n of the face; negative if a
-        neighbouring corner is behind the touched face. Of a circle the height of its far side, or the depth of its
-        centre in a convex polygon; None at a corner of the other shape.
-    whole_circle : bool
-        Whether the feature is a circle touched from outside, and the contact has a reach.
-    gap_slope : Node or None
-        m/rad; derivative of the gap by the curve parameter if it does not vanish; zero at zero gap.
-    valid : Node or None
-        of two edges, in own units of length: positive where their gap may be that of the two polyhedra.
-    """
-
-    gap: Node
-    slip: Node
-    reach: Node | None
+    gap: Node  # m; the distance of the facing features, negative for an overlap
+    slip: Node  # m/s; see :mod:`fsm_dyn.derive.contact_geometry`
+    reach: Node | None  # m; positive in the range of validity of the gap, None if it is always valid
     following: CurveParameter | None = None
-    across: Node | None = None
+    across: Node | None = None  # m/s; in space, the second component of the slip
+    # derivative of the reach by the slip displacement, +1 or -1, at the nearer end of the face. Of a corner on a face
+    # with ends.
     margin_slope: Node | None = None
+    # whether the nearer end is the start of the face for the derivative +1 (else it is its end)
     starts_ahead: bool = True
+    # m; least of ``e . n`` over the edges ``e`` from the corner, with the normal n of the face; negative if a
+    # neighbouring corner is behind the touched face. Of a circle the height of its far side, or the depth of its centre
+    # in a convex polygon; None at a corner of the other shape.
     aspect: Node | None = None
-    whole_circle: bool = False
+    whole_circle: bool = False  # whether the feature is a circle touched from outside, and the contact has a reach
+    # m/rad; derivative of the gap by the curve parameter if it does not vanish; zero at zero gap
     gap_slope: Node | None = None
+    # of two edges, in own units of length: positive where their gap may be that of the two polyhedra
     valid: Node | None = None
 
 
@@ -72,14 +53,9 @@ class CurveParameter:
     """Equation of the contact point along a curve.
 
     ``measure`` is least there: ``slope`` is its derivative by the parameter, zero there, and ``bend`` the second.
-
-    Attributes
-    ----------
-    parameter : Node
-        Symbol of the curve parameter (rad).
     """
 
-    parameter: Node
+    parameter: Node  # symbol of the curve parameter (rad)
     measure: Node
     slope: Node
     bend: Node
@@ -220,15 +196,7 @@ OVERLAP: Final = 1e-8  # own units; extension of a face at a concave end: ten ti
 
 
 class ContactGeometry:
-    """Derives contact kinematics.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-    shapes : Shapes
-    motion : Motion
-        With all speeds as symbols.
-    """
+    """Derives contact kinematics. ``motion``: with all speeds as symbols."""
 
     def __init__(self, system: MechanismSymbols, shapes: Shapes, motion: Motion) -> None:
         self.system = system
@@ -247,10 +215,7 @@ class ContactGeometry:
     def of(self, contact: FeatureContact) -> ContactKinematics:
         """Return the kinematics of the two features of a contact.
 
-        Raises
-        ------
-        ModelError
-            The shapes do not lie in one plane.
+        Raises ModelError: the shapes do not lie in one plane.
         """
         first, second = (self._shapes.feature(feature) for feature in contact.features)
         self._check_plane(contact, first, second)

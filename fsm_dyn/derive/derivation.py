@@ -301,16 +301,8 @@ def transition_terms(
 ) -> TransitionTerms:
     """Return a transition's guard and resets as nodes, with its generalized impulses, shape (n,).
 
-    Parameters
-    ----------
-    transition : TransitionSpec
-        The entry of the model.
-    mechanism : Mechanism
-        The model.
-    algebra : NodeAlgebra
-        Nodes of names.
-    impulse : Sequence[Node]
-        Generalized impulses, one for each speed.
+    ``transition``: the entry of the model; ``algebra``: nodes of names; ``impulse``: generalized impulses, one for each
+    speed.
     """
     guard, crossing, condition = None, transition.crossing, ConditionKind.CROSSES
     if transition.when is not None:
@@ -334,16 +326,7 @@ def transition_terms(
 class _ConditionMargin:
     """A condition as a scalar, positive while it holds: the margin of a comparison, the extreme one of several.
 
-    Parameters
-    ----------
-    tree : expressions.Node
-        The condition.
-    text : Text
-        Its text.
-    mechanism : Mechanism
-        The model.
-    algebra : NodeAlgebra
-        Nodes of names.
+    ``algebra``: nodes of names.
     """
 
     def __init__(self, tree: expression_tree.Node, text: Text, mechanism: Mechanism, algebra: NodeAlgebra) -> None:
@@ -391,16 +374,7 @@ def sample_terms(system: MechanismSymbols, motion: Motion, names: Mapping[str, N
     """Return the new memory of controllers at an instant, by name.
 
     A controller changes if its next sample is not later than the time. All controllers due in one instant see the
-    values before; `names` contains speeds and memory.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-        The symbols of the mechanism.
-    motion : Motion
-        Velocities of points and frames.
-    names : Mapping[str, Node]
-        Nodes of further names.
+    values before; `names` contains speeds and memory. ``names``: nodes of further names.
     """
     graph, algebra = system.graph, system.algebra(motion, names)
     found: dict[str, Node] = {}
@@ -449,21 +423,9 @@ def _clock(graph: ExpressionGraph, controller: Controller, period: Node) -> dict
 def derive(mechanism: Mechanism) -> Terms:
     """Derive Kane's unconstrained terms of a mechanism (Gillespie 2003, (1)-(2), (13)-(15), (32)-(34)).
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        As `fsm_dyn.language.loader.load` returns it.
-
-    Returns
-    -------
-    Terms
-        Nodes of one graph: ``q̇ = W u + X``, ``M u̇ = f + A^T lambda``, rows, energies, guards.
-
-    Raises
-    ------
-    ModelError
-        The definitions of speeds do not determine the rates of the coordinates, a row is not linear in the speeds or
-        constrains nothing, a name has no meaning in its place.
+    ``mechanism``: as `fsm_dyn.language.loader.load` returns it. Result: nodes of one graph: ``q̇ = W u + X``, ``M u̇ =
+    f + A^T lambda``, rows, energies, guards. Raises ModelError: the definitions of speeds do not determine the rates of
+    the coordinates, a row is not linear in the speeds or constrains nothing, a name has no meaning in its place.
     """
     system = build_system(mechanism)
     speeds = solve_speeds(system)

@@ -27,11 +27,8 @@ class Step:
 class QuadraticForm:
     """``1/2 xᵀ Q x - Fᵀ x`` with the nonzero entries of Q and F.
 
-    Attributes
-    ----------
-    entries : dict of int to dict of int to Node
-        The rows of Q; both triangles are kept.
-    forces : dict of int to Node
+    ``entries``, dict of int to dict of int to Node: the rows of Q; both triangles are kept. ``forces``, dict of int to
+    Node.
     """
 
     def __init__(self, graph: ExpressionGraph) -> None:
@@ -243,18 +240,12 @@ def eliminate(
 ) -> Factors:
     """Eliminate ``matrix`` (m, n) on nodes, pivoting in ``columns`` only.
 
-    Parameters
-    ----------
-    matrix : m rows of n nodes
-    samples : ndarray, shape (n_samples, m, n)
-        The same matrix evaluated, columns scaled to like magnitude; it guides the order.  The first one is the
-        present state.
-    columns : indices of the columns allowed as pivots
-    order : pivots to use as they are (a saved chart); chosen from the samples if None
-    partner : ndarray, shape (n_samples, m, n), optional
-        Samples of another matrix, to be eliminated in the same order: it influences the choice of pivots, but not the
-        redundant rows.
-    kept : indices of the rows allowed to hold pivots (:func:`independent_rows`); all of them if None
+    ``matrix``, m rows of n nodes. ``samples``, shape (n_samples, m, n): the same matrix evaluated, columns scaled to
+    like magnitude; it guides the order.  The first one is the present state. ``columns``, indices of the columns
+    allowed as pivots. ``order``, pivots to use as they are (a saved chart); chosen from the samples if None.
+    ``partner``, shape (n_samples, m, n): samples of another matrix, to be eliminated in the same order: it influences
+    the choice of pivots, but not the redundant rows. ``kept``, indices of the rows allowed to hold pivots
+    (:func:`independent_rows`); all of them if None.
     """
     rows = [list(row) for row in matrix]
     own = len(samples)
@@ -299,16 +290,9 @@ def independent_rows(matrix: Array, sizes: Array, least: float) -> list[int] | N
     """Return rows of a matrix (m, n) with its full rank, as independent of each other as possible.
 
     None if no row depends on others. The choice matters in an overconstrained closed loop: the kept rows may become
-    dependent while all together keep their rank.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (m, n)
-        Columns scaled to like magnitude.
-    sizes : ndarray, shape (m,)
-        Known largest sizes of the rows: a row that vanishes here holds little.
-    least : float
-        Relative remainder of a row; below it the row depends on the others.
+    dependent while all together keep their rank. ``matrix``, shape (m, n): columns scaled to like magnitude. ``sizes``,
+    shape (m,): known largest sizes of the rows: a row that vanishes here holds little. ``least``: relative remainder of
+    a row; below it the row depends on the others.
     """
     sizes = np.maximum(np.linalg.norm(matrix, axis=1), sizes)
     rest = matrix / np.where(sizes > 0.0, sizes, 1.0)[:, None]
@@ -423,11 +407,7 @@ def norm(vector: Array) -> float:
 def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDENT) -> list[int]:
     """Choose, from the columns ``free``, the fewest with the full rank of the rows; later ones are preferred.
 
-    Parameters
-    ----------
-    matrix : ndarray, shape (m, n)
-    least : float
-        Least remainder of a chosen column, relative to the largest entry.
+    ``matrix``, shape (m, n); ``least``: least remainder of a chosen column, relative to the largest entry.
     """
     scale = float(np.abs(matrix).max()) if matrix.size else 0.0
     chosen: list[int] = []
@@ -448,18 +428,8 @@ def least_squares(matrix: Array, right: Array, rcond: float) -> Array:
 
     By Householder's reflections with interchanges of columns, and for a rank deficiency once more from the other side:
     Golub and Van Loan, *Matrix Computations*, 4th edition, 5.5.2 and algorithm 5.4.1 (the complete orthogonal
-    decomposition).
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (m, n)
-    right : ndarray, shape (m,) or (m, p)
-    rcond : float
-        Columns whose remainder is below this part of the largest do not count for the rank.
-
-    Returns
-    -------
-    ndarray, shape (n,) or (n, p)
+    decomposition). ``matrix``, shape (m, n); ``right``, shape (m,) or (m, p); ``rcond``: columns whose remainder is
+    below this part of the largest do not count for the rank. The result has the shape (n,) or (n, p).
     """
     n = matrix.shape[1]
     columns = right[:, None] if right.ndim == 1 else right

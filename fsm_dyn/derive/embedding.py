@@ -48,27 +48,10 @@ def determinate_limits(limits: Sequence[Limit], count: int) -> tuple[list[Limit]
     """Eliminate the ``count`` indeterminate multipliers from the laws.
 
     A law composed of more than j + 1 others after j eliminations follows from simpler ones (Chernikov), and so does one
-    with both directions of a contact's friction.
-
-    Parameters
-    ----------
-    limits : sequence of Limit
-        The laws, each with ``count`` derivatives.
-    count : int
-        Number of indeterminate multipliers.
-
-    Returns
-    -------
-    list of Limit
-        The remaining laws.
-    list of Node
-        For every coefficient whose sign they depend on, 1 while it has the sign of its number, else 0: two laws limit
-        each other only with opposite signs, so with another sign the mode has other limits.
-
-    Raises
-    ------
-    TooManyLimitsError
-        The redundant contacts have more than ``MOST_LIMITS`` limits.
+    with both directions of a contact's friction. ``limits``: the laws, each with ``count`` derivatives. Returns the
+    remaining laws; for every coefficient whose sign they depend on, 1 while it has the sign of its number, else 0: two
+    laws limit each other only with opposite signs, so with another sign the mode has other limits. Raises
+    TooManyLimitsError: the redundant contacts have more than ``MOST_LIMITS`` limits.
     """
     current, signs = list(limits), list[Node]()
     for j in range(count):
@@ -205,12 +188,9 @@ def least_norm_shares(
 ) -> LeastNormShares:
     """Find redundant rows whose friction affects the motion, and their shares of the forces of the rows kept.
 
-    Parameters
-    ----------
-    rows : the active rows, as numbers in the system
-    sliding : normal row and contact of each sliding contact with a normal force
-    samples : ndarrays, shapes (n_samples, m, n_u), (n_samples, m, n_u), (n_samples, n_contacts)
-        A, Gᵀ (scaled speeds) and coefficients of kinetic friction; the first sample is the present state.
+    ``rows``, the active rows, as numbers in the system. ``sliding``, normal row and contact of each sliding contact
+    with a normal force. ``samples``, shapes (n_samples, m, n_u), (n_samples, m, n_u), (n_samples, n_contacts): a, Gᵀ
+    (scaled speeds) and coefficients of kinetic friction; the first sample is the present state.
     """
     A, H, kinetic = samples
     kept, count, zero = [row for row, _ in factors.pivots], len(rows), system.graph.zero
@@ -458,14 +438,9 @@ def embed(
 ) -> EmbeddedMode:
     """Embed ``active`` in the unconstrained system.
 
-    Parameters
-    ----------
-    samples : dict
-        The terms evaluated at sampled states with a leading sample axis; the first sample is the present state.
-    chart : pairs (row, dependent column), optional
-        Elimination order to reproduce; chosen from the samples if None.
-    held : EliminatedRows, optional
-        The result of :func:`eliminate_active_rows`, if already known.
+    ``samples``: the terms evaluated at sampled states with a leading sample axis; the first sample is the present
+    state. ``chart``, pairs (row, dependent column): elimination order to reproduce; chosen from the samples if None.
+    ``held``: the result of :func:`eliminate_active_rows`, if already known.
     """
     n_u, n_rows = system.n_speeds, len(system.rows)
     zero = system.graph.constant(0.0)

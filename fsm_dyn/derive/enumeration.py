@@ -49,18 +49,8 @@ def name_mode(
 ) -> ModeName:
     """Name one combination of contact states.
 
-    Parameters
-    ----------
-    patterns : sequence of Pattern
-        Those of the model.
-    states : sequence of int
-        A state code for each contact.
-    always : frozenset of int, optional
-        Result of :func:`named_when_open`, for names of many modes.
-
-    Returns
-    -------
-    ModeName
+    ``patterns``: those of the model; ``states``: a state code for each contact; ``always``: result of
+    :func:`named_when_open`, for names of many modes.
     """
     fitting = [pattern for pattern in patterns if pattern.fits(states)]
     pattern = max(fitting, key=lambda p: len(p.states), default=None)
@@ -108,11 +98,9 @@ def enumerate_modes(
 ) -> Enumeration:
     """Name all modes, or, if there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
 
-    Parameters
-    ----------
-    samples : the terms at sampled states, for the test of contradictions
-    units : units of gaps by contact, none in models without units
-    imposed : names of locks that are released in these modes: those with them are embedded online
+    ``samples``, the terms at sampled states, for the test of contradictions; ``units``, units of gaps by contact, none
+    in models without units; ``imposed``, names of locks that are released in these modes: those with them are embedded
+    online.
     """
     contacts = system.contacts
     codes = [contact.codes[:1] if contact.name in imposed else contact.codes for contact in contacts]

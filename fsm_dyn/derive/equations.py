@@ -42,31 +42,20 @@ from fsm_dyn.programs.traversal import gradient, substitute, tangent
 
 @dataclass(frozen=True)
 class KaneTables:
-    """Contribution of each speed to velocities and forces; n_u declared speeds.
+    """Contribution of each speed to velocities and forces; n_u declared speeds."""
 
-    Attributes
-    ----------
-    velocities : mapping of str to n_u vectors
-        Partial velocities (13)-(15) of the centres of bodies and of the points of action of forces.
-    angular_velocities : mapping of str to n_u vectors
-        Partial angular velocities of the frames of bodies.
-    forces : Program
-        ``F`` (n_u,): generalized active forces (32) of the loads; ``F_star_0`` (n_u,): generalized inertia forces
-        (33) at u̇ = 0.
-    """
-
+    # mapping of str to n_u vectors: partial velocities (13)-(15) of the centres of bodies and of the points of action
+    # of forces
     velocities: Mapping[str, tuple[Vector, ...]]
+    # mapping of str to n_u vectors: partial angular velocities of the frames of bodies
     angular_velocities: Mapping[str, tuple[Vector, ...]]
+    # ``F`` (n_u,): generalized active forces (32) of the loads; ``F_star_0`` (n_u,): generalized inertia forces (33) at
+    # u̇ = 0
     forces: Program
 
 
 def kane_tables(mechanism: Mechanism) -> KaneTables:
-    """Derive the tables of a mechanism; arguments and errors as of :func:`fsm_dyn.derive.derivation.derive`.
-
-    Returns
-    -------
-    KaneTables
-    """
+    """Derive the tables of a mechanism; arguments and errors as of :func:`fsm_dyn.derive.derivation.derive`."""
     system = build_system(mechanism)
     speeds = solve_speeds(system)
     motion = system.motion(speeds.rates)
@@ -120,12 +109,7 @@ def bookkeeping(mechanism: Mechanism) -> Program:
 
     For n_u declared speeds, m_k kinematic rows and n_q coordinates ``Y`` is (n_u + m_k, n_q) and ``Z`` (n_u + m_k,), of
     Euler parameters with the three components of the spin instead of four rates; ``W`` is (n_q, n_u), ``X`` (n_q,),
-    ``C`` (n_u, n_u), ``h`` (n_u,).
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A loaded model.
+    ``C`` (n_u, n_u), ``h`` (n_u,). ``mechanism``: a loaded model.
     """
     system = build_system(mechanism)
     speeds = solve_speeds(system)
@@ -194,32 +178,21 @@ def _total(nodes: Iterable[Node], zero: Node) -> Node:
 
 @dataclass(frozen=True)
 class LagrangeEquations:
-    """Lagrange's equations ``M q̈ + h = Q + Aᵀ λ``, ``A q̇ + b = 0`` of a mechanism with rows, to print.
+    """Lagrange's equations ``M q̈ + h = Q + Aᵀ λ``, ``A q̇ + b = 0`` of a mechanism with rows, to print."""
 
-    Attributes
-    ----------
-    T, V : sympy.Expr
-        Kinetic energy, and the potential energy of the loads that have one; rates are symbols ``q1_dot`` ...
-    M, h, Q, A, b : Matrix
-        Shapes (n, n), (n, 1), (n, 1), (m, n), (m, 1): mass matrix, velocity terms ``Ṁ q̇ - ∂T/∂q``, generalized
-        forces of all loads, rows and their parts without rates.
-    rows : tuple of str
-        Names of the rows, kinematic ones first.
-    coordinates : tuple of str
-    counts : Counts
-        Operations of M, h, Q, A and of the rates of the rows without accelerations, together.
-    """
-
+    # T, V: kinetic energy, and the potential energy of the loads that have one; rates are symbols ``q1_dot``
     T: sympy.Expr
     V: sympy.Expr
+    # M, h, Q, A, b: shapes (n, n), (n, 1), (n, 1), (m, n), (m, 1): mass matrix, velocity terms ``Ṁ q̇ - ∂T/∂q``,
+    # generalized forces of all loads, rows and their parts without rates
     M: sympy.ImmutableMatrix
     h: sympy.ImmutableMatrix
     Q: sympy.ImmutableMatrix
     A: sympy.ImmutableMatrix
     b: sympy.ImmutableMatrix
-    rows: tuple[str, ...]
+    rows: tuple[str, ...]  # names of the rows, kinematic ones first
     coordinates: tuple[str, ...]
-    counts: Counts
+    counts: Counts  # operations of M, h, Q, A and of the rates of the rows without accelerations, together
 
     def __str__(self) -> str:
         lines = [f"T = {self.T}", f"V = {self.V}"]
@@ -238,17 +211,9 @@ class LagrangeEquations:
 def lagrange(mechanism: Mechanism, rows: Sequence[str] = ()) -> LagrangeEquations:
     """Derive Lagrange's equations from the kinetic energy alone, for comparison with Kane's.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Its speeds take no part, except in texts of loads and rows, in which they are their definitions.
-    rows : sequence of str
-        Names of the active rows of a mode, as :attr:`KaneEquations.rows` has them.
-
-    Raises
-    ------
-    InputError
-        The mechanism has Euler parameters, whose rates are not independent.
+    ``mechanism``: its speeds take no part, except in texts of loads and rows, in which they are their definitions;
+    ``rows``: names of the active rows of a mode, as :attr:`KaneEquations.rows` has them. Raises InputError: the
+    mechanism has Euler parameters, whose rates are not independent.
     """
     program, names = _lagrange_program(mechanism, rows)
     found = read_equations(program, expand_symbols=True).results
@@ -384,22 +349,14 @@ class SplitCounts:
 
 @dataclass(frozen=True)
 class AuxiliarySpeed:
-    """A speed that is zero in a mode, introduced for the force that keeps it so.
+    """A speed that is zero in a mode, introduced for the force that keeps it so."""
 
-    Attributes
-    ----------
-    row : str
-        The active row whose value it is.
-    velocities, angular_velocities : mapping of str to VectorForm
-        Its partial velocities of points and partial angular velocities of frames, zero ones included.
-    force : sympy.Expr
-        The force of the row (N or N m), with symbols ``u1_dot`` of accelerations: the multiplier.
-    """
-
-    row: str
+    row: str  # the active row whose value it is
+    # velocities, angular_velocities: its partial velocities of points and partial angular velocities of frames, zero
+    # ones included
     velocities: Mapping[str, VectorForm]
     angular_velocities: Mapping[str, VectorForm]
-    force: sympy.Expr
+    force: sympy.Expr  # the force of the row (N or N m), with symbols ``u1_dot`` of accelerations: the multiplier
 
     def __str__(self) -> str:
         lines = [f"auxiliary speed of {self.row}"]

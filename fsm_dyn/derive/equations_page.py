@@ -85,12 +85,8 @@ def page_of(
 ) -> EquationsPage:
     """Return the page of a mode.
 
-    Parameters
-    ----------
-    ways_out : sequence of (guard, next mode, reset)
-        The transitions out of the mode.
-    compact : bool
-        Whether the equations of motion are in compact form (:meth:`KaneEquations.compact`).
+    ``ways_out``, sequence of (guard, next mode, reset): the transitions out of the mode; ``compact``: whether the
+    equations of motion are in compact form (:meth:`KaneEquations.compact`).
     """
     mechanism = equations.mechanism
     counts = equations.counts

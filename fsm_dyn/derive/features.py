@@ -47,62 +47,37 @@ Pair = tuple[Node, Node]
 
 @dataclass(frozen=True)
 class PieceSeen:
-    """A piece of a curve with its directions of projection.
-
-    Attributes
-    ----------
-    piece : CurvePiece
-    outward, along : Vector
-        The unit normal in its middle, and the unit vector at right angles in the sense of the parameter.
-    part : callable
-        The part within reach of a circle of a given radius, or of a face (None): bounds of the parameter (rad), or
-        None.
-    """
+    """A piece of a curve with its directions of projection."""
 
     piece: CurvePiece
+    # outward, along: the unit normal in its middle, and the unit vector at right angles in the sense of the parameter
     outward: Vector
     along: Vector
+    # the part within reach of a circle of a given radius, or of a face (None): bounds of the parameter (rad), or None
     part: Callable[[Node | None], tuple[float, float] | None]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A smooth closed outline, touched from outside.
+    """A smooth closed outline, touched from outside."""
 
-    Attributes
-    ----------
-    frame, origin : str
-        Its frame and its point.
-    place, direction, bend : callable
-        The vector from the origin to a place of the curve and its first and second derivative by the parameter, over a
-        whole turn (m, m/rad, m/rad²).
-    turn : int
-        +1 if the parameter increases anticlockwise, else -1.
-    piece : PieceSeen or None
-        The piece, of a curve with hollows.
-    """
-
+    # frame, origin: its frame and its point
     frame: str
     origin: str
+    # place, direction, bend: the vector from the origin to a place of the curve and its first and second derivative by
+    # the parameter, over a whole turn (m, m/rad, m/rad²)
     place: Callable[[Node], Vector]
     direction: Callable[[Node], Vector]
     bend: Callable[[Node], Vector]
-    turn: int
-    piece: PieceSeen | None = None
+    turn: int  # +1 if the parameter increases anticlockwise, else -1
+    piece: PieceSeen | None = None  # the piece, of a curve with hollows
 
 
 def components(shape: CurveShape, xi: Node, scalar: Callable[[Text, dict[str, Node]], Node]) -> Pair:
     """Return x and y of a curve at the parameter ``xi``, in its frame.
 
-    Parameters
-    ----------
-    scalar : callable
-        Node of an expression of parameters and the added names.
-
-    Raises
-    ------
-    ModelError
-        The points of a spline depend on parameters.
+    ``scalar``: node of an expression of parameters and the added names. Raises ModelError: the points of a spline
+    depend on parameters.
     """
     if shape.points:
         return _spline(shape, xi)
@@ -164,35 +139,21 @@ FOOT = 0.99  # distance of the three points of support of a disk from its centre
 
 @dataclass(frozen=True)
 class Flat:
-    """A straight face.
+    """A straight face."""
 
-    Attributes
-    ----------
-    frame, origin : str
-        Its frame and its point.
-    offset : Vector
-        From the origin to the start of the face (m).
-    tangent, normal : Vector
-        Unit vectors; the tangent is the normal turned by a right angle with the clock.
-    length : Node or None
-        m; None for a face without ends, or of a polyhedron. It runs from the start along ``sense`` times the tangent.
-    across : Vector or None
-        Of a plane in space, the second unit tangent: normal times the first.
-    concave : tuple of two bool
-        Whether it starts, and whether it ends, in a corner out of reach from the free side: there it is extended,
-        without a neighbour to take over contacts.
-    sides : tuple of Side
-        Of a face of a polyhedron.
-    """
-
+    # frame, origin: its frame and its point
     frame: str
     origin: str
-    offset: Vector
+    offset: Vector  # from the origin to the start of the face (m)
+    # tangent, normal: unit vectors; the tangent is the normal turned by a right angle with the clock
     tangent: Vector
     normal: Vector
+    # m; None for a face without ends, or of a polyhedron. It runs from the start along ``sense`` times the tangent.
     length: Node | None = None
     sense: int = 1
-    across: Vector | None = None
+    across: Vector | None = None  # of a plane in space, the second unit tangent: normal times the first
+    # tuple of two bool: whether it starts, and whether it ends, in a corner out of reach from the free side: there it
+    # is extended, without a neighbour to take over contacts
     concave: tuple[bool, bool] = (False, False)
     sides: tuple[Side, ...] = ()
 
@@ -222,36 +183,20 @@ class EdgeLine:
 
 @dataclass(frozen=True)
 class Round:
-    """A circle or an arc, or, without a radius, a point.
-
-    Attributes
-    ----------
-    offset : Vector
-        From the origin to the centre (m).
-    radius : Node
-        m, 0 for a point.
-    hollow : bool
-        Whether the free side is the inner one.
-    span : tuple of two Vector, or None
-        Unit vectors from the centre to the ends of an arc, against the clock.
-    wide : bool
-        Whether the arc spans more than half a turn.
-    beyond : tuple of Flat, or None
-        The faces (or, for the end of an arc, the arc) on both sides of a corner: contact with the corner begins at
-        their ends.
-    edges : tuple of Vector
-        From a corner of a polyhedron to the other ends of its edges (m).
-    """
+    """A circle or an arc, or, without a radius, a point."""
 
     frame: str
     origin: str
-    offset: Vector
-    radius: Node
-    hollow: bool = False
+    offset: Vector  # from the origin to the centre (m)
+    radius: Node  # m, 0 for a point
+    hollow: bool = False  # whether the free side is the inner one
+    # tuple of two Vector: unit vectors from the centre to the ends of an arc, against the clock
     span: tuple[Vector, Vector] | None = None
-    wide: bool = False
+    wide: bool = False  # whether the arc spans more than half a turn
+    # the faces (or, for the end of an arc, the arc) on both sides of a corner: contact with the corner begins at their
+    # ends
     beyond: tuple[Flat | Round, ...] = ()
-    edges: tuple[Vector, ...] = ()
+    edges: tuple[Vector, ...] = ()  # from a corner of a polyhedron to the other ends of its edges (m)
 
 
 @dataclass(frozen=True)
@@ -269,14 +214,7 @@ Primitive: TypeAlias = Flat | Round | Curve | Rim | EdgeLine
 
 
 class Shapes:
-    """Turns features into primitives.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-    algebra : NodeAlgebra
-        For expressions of parameters and axes.
-    """
+    """Turns features into primitives. ``algebra``: for expressions of parameters and axes."""
 
     def __init__(self, system: MechanismSymbols, algebra: NodeAlgebra) -> None:
         self.system = system
@@ -288,10 +226,7 @@ class Shapes:
     def feature(self, feature: Feature) -> Primitive:
         """Return a feature as a primitive.
 
-        Raises
-        ------
-        ModelError
-            A direction is not fixed in the shape's frame, or does not distinguish the sides.
+        Raises ModelError: a direction is not fixed in the shape's frame, or does not distinguish the sides.
         """
         known = self._known.get(feature)
         if known is None:

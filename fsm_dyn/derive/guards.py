@@ -273,19 +273,8 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
     """The guards of the mode with these contact states, in the order of a derived mode.
 
     With redundant rows a derived mode guards the common limits of contacts; here each contact's own laws are listed,
-    with shares as far from their limits as possible.
-
-    Parameters
-    ----------
-    system : UnconstrainedSystem
-        The unconstrained terms.
-    states : Sequence[int]
-        Contact states of the mode.
-    leaving : indices of the user-defined transitions out of this mode
-
-    Returns
-    -------
-    tuple of Guard
+    with shares as far from their limits as possible. ``leaving``, indices of the user-defined transitions out of this
+    mode.
     """
     return tuple(guard_catalogue(system).of(states, leaving))
 
@@ -293,10 +282,7 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
 class ListedGuards(Sequence[Guard]):
     """Guards of a mode by their numbers in a catalogue; none is looked up before it is asked for.
 
-    Attributes
-    ----------
-    catalogue : GuardCatalogue
-    numbers : int64 array, shape (n,)
+    ``numbers``, int64 array, shape (n,).
     """
 
     def __init__(self, catalogue: GuardCatalogue, numbers: npt.NDArray[np.int64]) -> None:
@@ -319,17 +305,8 @@ class ListedGuards(Sequence[Guard]):
 class GuardCatalogue:
     """The guards of every contact in each of its states, of which those of any mode are put together.
 
-    Parameters
-    ----------
-    system : UnconstrainedSystem
-        The unconstrained terms.
-
-    Attributes
-    ----------
-    guards : list of Guard
-        Of all contacts in all states, then of all transitions.
-    most : int
-        No mode has more guards.
+    ``guards``, list of Guard: of all contacts in all states, then of all transitions; ``most``: no mode has more
+    guards.
     """
 
     def __init__(self, system: UnconstrainedSystem) -> None:

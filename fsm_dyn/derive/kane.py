@@ -47,12 +47,7 @@ Part = tuple[str, Triple]
 class Links:
     """The links with mass.
 
-    Parameters
-    ----------
-    points, motion, accelerations
-        The geometry and its motion.
-    bodies : sequence of Inertia
-        Those with mass.
+    ``points``, ``motion``, ``accelerations``: the geometry and its motion; ``bodies``: those with mass.
     """
 
     def __init__(self, points: Points, motion: Motion, accelerations: Accelerations, bodies: Sequence[Inertia]) -> None:
@@ -207,13 +202,8 @@ def empty_share(graph: ExpressionGraph, n: int) -> InertiaShare:
 class Kane:
     """The bodies' share in the equations of motion.
 
-    Parameters
-    ----------
-    system : MechanismSymbols
-    motion : Motion
-        Partial velocities for the generalized speeds; kinematic ones are zero in evaluations.
-    flow : mapping of Node to Node
-        Rates of coordinates, time and inputs: the direction of all time derivatives at u̇ = 0.
+    ``motion``: partial velocities for the generalized speeds; kinematic ones are zero in evaluations. ``flow``: rates
+    of coordinates, time and inputs: the direction of all time derivatives at u̇ = 0.
     """
 
     def __init__(self, system: MechanismSymbols, motion: Motion, flow: Mapping[Node, Node]) -> None:
@@ -225,10 +215,7 @@ class Kane:
     def equations(self, gravity: Vector) -> InertiaShare:
         """Return mass matrix and forces of inertia and weight (Gillespie 2003, (13)-(15), (32)-(34); Parsa, (35)).
 
-        Parameters
-        ----------
-        gravity : Vector
-            Acceleration of free fall (m/s²).
+        ``gravity``: acceleration of free fall (m/s²).
         """
         heavy = [body for body in self.bodies if not body.mass.is_zero]
         best = min(self.ways(heavy, gravity), key=lambda share: cost(share.nodes))
@@ -340,30 +327,20 @@ class LoadSums:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A length or coordinate of a spring, damper or law.
+    """A length or coordinate of a spring, damper or law."""
 
-    Attributes
-    ----------
-    value, rate : Node
-        The length or coordinate (m or rad) and its rate.
-    partials : list of Node, length n
-        Contribution of each speed to the rate: a force x along the line has the generalized forces x partials.
-    """
-
+    # value, rate: the length or coordinate (m or rad) and its rate
     value: Node
     rate: Node
+    # length n: contribution of each speed to the rate: a force x along the line has the generalized forces x partials
     partials: list[Node]
 
 
 class Loads:
     """Translates loads one by one.
 
-    Parameters
-    ----------
-    kane : Kane
-        Bodies and partial velocities.
-    algebra : NodeAlgebra
-        For values of all quantities: coordinates, speeds, inputs, memory.
+    ``kane``: bodies and partial velocities; ``algebra``: for values of all quantities: coordinates, speeds, inputs,
+    memory.
     """
 
     def __init__(self, kane: Kane, algebra: NodeAlgebra) -> None:

@@ -43,14 +43,8 @@ class Turn:
 class Frames:
     """The frames of a mechanism.
 
-    Parameters
-    ----------
-    graph, reducer
-        Builders of nodes and of sums of angles.
-    frames : mapping of str to Frame
-        Frames of the model file; the Newtonian frame ``N`` is implicit.
-    evaluate : callable
-        Turns the text of an angle into a node.
+    ``graph``, ``reducer``: builders of nodes and of sums of angles. ``frames``: frames of the model file; the Newtonian
+    frame ``N`` is implicit. ``evaluate``: turns the text of an angle into a node.
     """
 
     def __init__(
@@ -260,10 +254,7 @@ def multiply(a: Matrix, b: Matrix) -> Matrix:
 def _parents_first(frames: Mapping[str, Frame]) -> list[str]:
     """Return the names, parents before children.
 
-    Raises
-    ------
-    ModelError
-        A parent is missing, or frames depend on each other in a cycle.
+    Raises ModelError: a parent is missing, or frames depend on each other in a cycle.
     """
     order: list[str] = []
     placed = {NEWTONIAN}
@@ -459,13 +450,8 @@ ORIGIN = "O"
 class Points:
     """The points of a mechanism.
 
-    Parameters
-    ----------
-    space : Space
-    points : mapping of str to Point
-        As the model file says; ``O`` is known without being listed.
-    evaluate : callable
-        Turns a point's ``at`` into a vector.
+    ``points``: as the model file says; ``O`` is known without being listed. ``evaluate``: turns a point's ``at`` into a
+    vector.
     """
 
     def __init__(self, space: Space, points: Mapping[str, Point], evaluate: Callable[[Point], Vector]) -> None:
@@ -490,10 +476,7 @@ class Points:
     def chain(self, name: str, where: Location = NOWHERE) -> tuple[str, ...]:
         """Return the points from O to `name`, both included.
 
-        Raises
-        ------
-        ModelError
-            There is no such point, or points are given from each other in a cycle.
+        Raises ModelError: there is no such point, or points are given from each other in a cycle.
         """
         chain = self._chains.get(name)
         if chain is None:

@@ -46,18 +46,9 @@ def by_multipliers(
     """Return a mode with ``λ`` from ``(A M⁻¹ Gᵀ) λ = -γ - A M⁻¹ f`` and ``u̇ = M⁻¹ (f + Gᵀ λ)``, in all speeds.
 
     Chart, dependent speeds and their pivots stay those of the embedding, which projects the state at the ends of steps.
-
-    Parameters
-    ----------
-    embedded : EmbeddedMode
-        The same mode embedded.
-    samples : dict of ndarray, shape (samples, ...)
-        As of :func:`fsm_dyn.derive.embedding.embed`.
-
-    Raises
-    ------
-    ModelError
-        A speed has no inertia, or redundant contacts slide: the motion then depends on their shares.
+    ``embedded``: the same mode embedded; ``samples``, shape (samples, ...): as of
+    :func:`fsm_dyn.derive.embedding.embed`. Raises ModelError: a speed has no inertia, or redundant contacts slide: the
+    motion then depends on their shares.
     """
     n_u, nodes = system.n_speeds, system.nodes
     massless = [system.layout.u[j] for j in range(n_u) if nodes["M"][j, j].is_zero]
@@ -175,14 +166,9 @@ def derive_mode(
 ) -> ModePrograms:
     """Derive the programs of the mode with contact codes ``states``.
 
-    Parameters
-    ----------
-    leaving : indices of the user-defined transitions out of this mode
-    samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
-    chart : the elimination order to use, None to choose it
-    together : whether accelerations and multipliers are solved for together instead of embedding
-
-    The programs follow from the arguments alone, whatever was derived from ``system`` before.
+    ``leaving``, indices of the user-defined transitions out of this mode. ``samples``, the terms at sampled states
+    (leading axis), the first the present one; see :func:`embed`. ``chart``, the elimination order to use, None to
+    choose it. ``together``, whether accelerations and multipliers are solved for together instead of embedding.
     """
     with system.graph.scratch():
         return _derive_mode(system, states, leaving, samples, chart, together)
@@ -197,21 +183,9 @@ def chart_with(
 ) -> tuple[tuple[int, int], ...]:
     """Return the elimination order of a mode with some speeds independent.
 
-    Parameters
-    ----------
-    states : sequence of int
-        Contact state codes.
-    samples : dict of ndarray, shape (samples, ...)
-        The terms at states near the start, that first; see :func:`fsm_dyn.derive.embedding.embed`.
-    independent : sequence of str
-        Names of speeds.
-    where : Location
-        Of the mode, for errors.
-
-    Raises
-    ------
-    ModelError
-        One is no speed, or the rows cannot be solved for the other speeds at the start.
+    ``states``: contact state codes. ``samples``, shape (samples, ...): the terms at states near the start, that first;
+    see :func:`fsm_dyn.derive.embedding.embed`. ``independent``: names of speeds. ``where``: of the mode, for errors.
+    Raises ModelError: one is no speed, or the rows cannot be solved for the other speeds at the start.
     """
     known = system.layout.u
     for name in independent:
@@ -324,14 +298,9 @@ def mode_matrices(
     - ``point_velocities`` (n_points, n_u, 3), ``angular_velocities`` (n_frames, n_u, 3): partial velocities, components
       in N.
 
-    Parameters
-    ----------
-    system : UnconstrainedSystem
-        Its graph receives further nodes: not the sealed one of an automaton.
-    states, chart
-        Contact state codes and elimination order of the mode.
-    geometry : Program
-        Positions of points and directions of frames (:attr:`Automaton.geometry`).
+    ``system``: its graph receives further nodes: not the sealed one of an automaton; ``states``, ``chart``: contact
+    state codes and elimination order of the mode; ``geometry``: positions of points and directions of frames
+    (:attr:`Automaton.geometry`).
     """
     n_u, zero = system.n_speeds, system.graph.zero
     active = ActiveSet.of(system, states)

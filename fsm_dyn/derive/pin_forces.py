@@ -58,22 +58,10 @@ _AXES: Final = ("x", "y", "z", "turn x", "turn y", "turn z")
 class DisplacedGeometry:
     """Points and frames of displaced segments.
 
-    Parameters
-    ----------
-    system : MechanismSymbols
-        The mechanism as it is.
-    parts : Segmentation
-    speeds : Speeds
-        Its rates of coordinates.
-
-    Attributes
-    ----------
-    displaced : MechanismSymbols
-        The same mechanism with the points and frames displaced.
-    motion : Motion
-        Linear in the virtual speeds, which are symbols; the rest is the motion of the mechanism.
-    amounts : mapping of str to tuple of (int, Node)
-        By segment the virtual displacements, each with its axis.
+    ``system``: the mechanism as it is; ``speeds``: its rates of coordinates. ``displaced``, MechanismSymbols: the same
+    mechanism with the points and frames displaced. ``motion``, Motion: linear in the virtual speeds, which are symbols;
+    the rest is the motion of the mechanism. ``amounts``, mapping of str to tuple of (int, Node): by segment the virtual
+    displacements, each with its axis.
     """
 
     def __init__(self, system: MechanismSymbols, parts: Segmentation, speeds: Speeds) -> None:
@@ -266,19 +254,11 @@ def _alias(segment: str, point: str) -> str:
 
 @dataclass(frozen=True)
 class RowEffect:
-    """Effect of a unit force of a row on the segments.
-
-    Attributes
-    ----------
-    name, role : str
-        Of the row.
-    segments : mapping of str to Wrench
-        By segment about its place; none for a row in coordinates, which names no place.
-    """
+    """Effect of a unit force of a row on the segments."""
 
     name: str
     role: str
-    segments: Mapping[str, Wrench]
+    segments: Mapping[str, Wrench]  # by segment about its place; none for a row in coordinates, which names no place
 
 
 class _DisplacedContacts(ContactGeometry):
@@ -291,13 +271,8 @@ class _DisplacedContacts(ContactGeometry):
 class PinForces:
     """Wrenches of all connections as nodes, with the accelerations and multipliers as symbols.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    rows : sequence of (str, str)
-        Name and role of all constraint rows, in the order of the multipliers.
-    carried : mapping of str to str, optional
-        Parents of segments, where they are not those found.
+    ``rows``: name and role of all constraint rows, in the order of the multipliers; ``carried``: parents of segments,
+    where they are not those found.
     """
 
     def __init__(
@@ -518,14 +493,7 @@ def _less(total: Mapping[str, Wrench], taken: Mapping[str, Wrench]) -> dict[str,
 def sum_of(a: Wrench, b: Wrench) -> Wrench:
     """Return the sum of two wrenches.
 
-    Parameters
-    ----------
-    a, b : tuple of Node, 6 each
-        Force and moment (N, N·m) about one place, resolved in one frame.
-
-    Returns
-    -------
-    tuple of Node, 6
+    ``a``, ``b``, tuple of Node, 6 each: force and moment (N, N·m) about one place, resolved in one frame.
     """
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
@@ -559,10 +527,7 @@ class PinBuilder:
     def other_parents(self) -> dict[str, str]:
         """Return the parents of segments by entries of ``pins`` whose connection was not found.
 
-        Raises
-        ------
-        ModelError
-            An entry is about a connection that does not exist, or its segments are in the other order.
+        Raises ModelError: an entry is about a connection that does not exist, or its segments are in the other order.
         """
         parts, found = self._parts, {}
         known_as: dict[tuple[str, str | int], PinEntry] = {}
@@ -851,19 +816,8 @@ class PinBuilder:
 def derive_pins(mechanism: Mechanism, rows: Sequence[tuple[str, str]]) -> PinPrograms:
     """Derive the programs of the forces in all connections.
 
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-        Name and role of all constraint rows, in the order of the multipliers.
-
-    Returns
-    -------
-    PinPrograms
-
-    Raises
-    ------
-    ModelError
-        An entry of ``pins`` is about a connection that does not exist.
+    ``rows``: name and role of all constraint rows, in the order of the multipliers. Raises ModelError: an entry of
+    ``pins`` is about a connection that does not exist.
     """
     builder = PinBuilder(PinForces(mechanism, rows))
     carried = builder.other_parents()

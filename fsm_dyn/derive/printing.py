@@ -192,15 +192,9 @@ def read_equations(
 ) -> Equations:
     """Return a program as sympy expressions.
 
-    Parameters
-    ----------
-    outputs : sequence of str, optional
-        Names of outputs; by default all.
-    expand_symbols : bool
-        Whether to expand intermediate symbols (``Z1``, ``Z2`` ... for repeated expressions, as in Gillespie 2003,
-        (66)); the result can be very long.
-    once : bool
-        Whether expressions of parameters alone become symbols ``k1``, ``k2`` ... of their own.
+    ``outputs``: names of outputs; by default all. ``expand_symbols``: whether to expand intermediate symbols (``Z1``,
+    ``Z2`` ... for repeated expressions, as in Gillespie 2003, (66)); the result can be very long. ``once``: whether
+    expressions of parameters alone become symbols ``k1``, ``k2`` ... of their own.
     """
     _, _, arrays = program.graph()
     wanted = {name: arrays[name] for name in (outputs if outputs is not None else arrays)}
@@ -232,10 +226,7 @@ def read_nodes(
 ) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], dict[Node, Any]]:
     """Return intermediate symbols with their definitions, and nodes with their sympy expressions.
 
-    Parameters
-    ----------
-    longest : float
-        Number of operations, shared ones once; up to it all is written out without intermediate symbols.
+    ``longest``: number of operations, shared ones once; up to it all is written out without intermediate symbols.
     """
     return _translate(nodes, sum(bool(node.operands) for node in reachable(nodes)) > longest)
 
@@ -245,12 +236,8 @@ def _translate(
 ) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], dict[Node, Any]]:
     """Return intermediate symbols with their definitions, and nodes with their expressions.
 
-    Parameters
-    ----------
-    intermediate : bool
-        Whether parts used repeatedly become symbols ``Z1``, ``Z2`` ...
-    constant : sequence of Node
-        Parts that become symbols ``k1``, ``k2`` ...
+    ``intermediate``: whether parts used repeatedly become symbols ``Z1``, ``Z2`` ..; ``constant``: parts that become
+    symbols ``k1``, ``k2`` ...
     """
     order = reachable(nodes)
     shared = _shared(order, nodes) if intermediate else frozenset[Node]()
@@ -413,21 +400,10 @@ def compare_terms(
 ) -> tuple[list[Finding], int]:
     """Compare the coefficients of two polynomials.
 
-    Parameters
-    ----------
-    student, right : Node
-        Of one graph.
-    names : sequence of str
-        Variables of the polynomials; those not met are left out.
-    values : mapping of str to ndarray, shape (states,)
-        Values of all symbols at which coefficients are compared.
-    factors : (names, names)
-        Parameters, and coordinates whose sines may be factors, by which a coefficient may differ.
-
-    Returns
-    -------
-    tuple
-        Findings, and the number of monomials; 0 if the expressions are no polynomials.
+    ``student``, ``right``: of one graph. ``names``: variables of the polynomials; those not met are left out.
+    ``values``, shape (states,): values of all symbols at which coefficients are compared. ``factors``, (names, names):
+    parameters, and coordinates whose sines may be factors, by which a coefficient may differ. Returns findings, and the
+    number of monomials; 0 if the expressions are no polynomials.
     """
     left, reference = to_sympy([student, right])
     used = {symbol.name for symbol in left.free_symbols | reference.free_symbols}

@@ -58,14 +58,7 @@ class TooLargeError(Exception):
 
 
 class Reducer:
-    """Reduces nodes of one graph.
-
-    Parameters
-    ----------
-    graph : Graph
-    units : sequence of sequences of Node
-        Sets of symbols whose squares add up to 1 (Euler parameters).
-    """
+    """Reduces nodes of one graph. ``units``: sets of symbols whose squares add up to 1 (Euler parameters)."""
 
     def __init__(self, graph: ExpressionGraph, units: Sequence[Sequence[Node]] = ()) -> None:
         self.graph = graph
@@ -79,13 +72,7 @@ class Reducer:
     # -- nodes to polynomials ------------------------------------------------------------------------------
 
     def polynomial(self, node: Node) -> Polynomial:
-        """Return `node` as a Laurent polynomial in its atoms.
-
-        Raises
-        ------
-        TooLargeError
-            More than ``LARGEST`` terms.
-        """
+        """Return `node` as a Laurent polynomial in its atoms. Raises TooLargeError: more than ``LARGEST`` terms."""
         result = self._polynomials.get(node)
         if result is None:
             result = self._polynomials[node] = self._expand(node)
@@ -325,12 +312,7 @@ def condense(outputs: Iterable[Node], reducer: Reducer) -> dict[Node, Node]:
     """Choose a form for each expression, for fewer operations of all together.
 
     The reduction of a single expression ignores operations shared with others; here each is replaced only if the sum
-    over all, shared parts counted once, becomes smaller.
-
-    Returns
-    -------
-    dict of Node to Node
-        For every output an equal node.
+    over all, shared parts counted once, becomes smaller. Returns for every output an equal node.
     """
     chosen = {node: node for node in outputs}
     least = cost(chosen.values())

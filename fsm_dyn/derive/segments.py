@@ -28,48 +28,25 @@ _RANK: Final = 1e-9
 
 @dataclass(frozen=True)
 class RigidSegment:
-    """Bodies that move as one rigid body.
+    """Bodies that move as one rigid body."""
 
-    Attributes
-    ----------
-    name : str
-        Its frame, or its body if it has none.
-    frame : str or None
-        None for a body that does not turn: then no moment acts on it.
-    center : str
-        The centre of its first body.
-    bodies : tuple of str
-    """
-
-    name: str
-    frame: str | None
-    center: str
+    name: str  # its frame, or its body if it has none
+    frame: str | None  # none for a body that does not turn: then no moment acts on it
+    center: str  # the centre of its first body
     bodies: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class TreeConnection:
-    """A connection of the tree: a segment with its carrier.
+    """A connection of the tree: a segment with its carrier."""
 
-    Attributes
-    ----------
-    name : str
-        Of the joint, else ``<parent>_<child>``.
-    parent, child : str
-        Names of segments; the parent may be ``N``.
-    at : str
-        Its point of the child.
-    kind : str
-        ``free``, ``weld``, ``pin``, ``universal``, ``ball``, ``guide`` or ``joint`` for sliding with turning.
-    freedoms : tuple of int
-        Rates of coordinates whose relative motions are independent of each other, by their numbers.
-    """
-
-    name: str
+    name: str  # of the joint, else ``<parent>_<child>``
+    # parent, child: names of segments; the parent may be ``N``
     parent: str
     child: str
-    at: str
-    kind: str
+    at: str  # its point of the child
+    kind: str  # ``free``, ``weld``, ``pin``, ``universal``, ``ball``, ``guide`` or ``joint`` for sliding with turning
+    # rates of coordinates whose relative motions are independent of each other, by their numbers
     freedoms: tuple[int, ...]
 
 
@@ -77,13 +54,8 @@ class Segmentation:
     """Segments, owners and connections of a mechanism, found by comparing motions at some configurations.
 
     A segment owns a point that moves with it at any rates of the coordinates, and a frame that turns with it; N owns
-    resting ones. Points and frames without an owner are construction.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-    carried : mapping of str to str, optional
-        Parents of segments, where they are not those found.
+    resting ones. Points and frames without an owner are construction. ``carried``: parents of segments, where they are
+    not those found.
     """
 
     def __init__(self, system: MechanismSymbols, carried: Mapping[str, str] | None = None) -> None:

@@ -28,16 +28,8 @@ SEED = 20030818  # any fixed number: the meaning of a model does not change from
 def sample(system: MechanismSymbols, nodes: Sequence[Node], count: int = 1) -> npt.NDArray[np.float64]:
     """Return the values of `nodes` at `count` arbitrary states, shape (count, len(nodes)).
 
-    All symbols get arbitrary values between 0.3 and 1.3; Euler parameters are scaled to unit norm.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-        Gives the symbols.
-    nodes : Sequence[Node]
-        Expressions of them.
-    count : int, optional
-        Number of states.
+    All symbols get arbitrary values between 0.3 and 1.3; Euler parameters are scaled to unit norm. ``system``: gives
+    the symbols; ``nodes``: expressions of them.
     """
     random = np.random.default_rng(SEED)
     symbols = sorted(support(nodes) | {e for group in system.euler for e in group}, key=lambda node: node.name)
@@ -144,12 +136,8 @@ LARGEST = 10**15  # and largest numerator: divisors are found by calculating wit
 def cancelled(numerators: Sequence[Polynomial], denominator: Polynomial) -> tuple[list[Polynomial], Polynomial]:
     """Divide a denominator and several numerators by their greatest common divisor.
 
-    Polynomials with coefficients other than simple fractions are returned unchanged.
-
-    Returns
-    -------
-    tuple
-        Numerators and denominator without their common divisor.
+    Polynomials with coefficients other than simple fractions are returned unchanged. Returns numerators and denominator
+    without their common divisor.
     """
     from sympy.polys.domains import QQ  # half a second to import: only if needed
     from sympy.polys.rings import ring
@@ -386,20 +374,12 @@ class SpeedRow:
 
 @dataclass(frozen=True)
 class Speeds:
-    """The solved definitions.
+    """The solved definitions."""
 
-    Attributes
-    ----------
-    rates : Rates
-        For :class:`~fsm_dyn.derive.velocities.Motion`, kinematic speeds included.
-    q_dot : tuple of Node
-        Rates of the coordinates with kinematic speeds at zero, in as few operations as the solution allows.
-    declared, kinematic : tuple of Node
-        Symbols of the declared speeds and of the kinematic rows' values.
-    """
-
-    rates: Rates
+    rates: Rates  # for :class:`~fsm_dyn.derive.velocities.Motion`, kinematic speeds included
+    # rates of the coordinates with kinematic speeds at zero, in as few operations as the solution allows
     q_dot: tuple[Node, ...]
+    # declared, kinematic: symbols of the declared speeds and of the kinematic rows' values
     declared: tuple[Node, ...]
     kinematic: tuple[Node, ...]
 
@@ -421,10 +401,7 @@ def definition_matrices(system: MechanismSymbols) -> tuple[list[list[Node]], lis
 def solve_speeds(system: MechanismSymbols) -> Speeds:
     """Return the rates of the coordinates in terms of the speeds.
 
-    Raises
-    ------
-    ModelError
-        The definitions are not linear in the rates, too few, too many, or not independent.
+    Raises ModelError: the definitions are not linear in the rates, too few, too many, or not independent.
     """
     plain, unknowns = _unknowns(system)
     rows = _definitions(system)
@@ -505,13 +482,7 @@ def _euler_columns(group: Sequence[Node], spin: Triples) -> list[list[Node]]:
 def _coefficients(
     system: MechanismSymbols, rows: Sequence[SpeedRow], natural: Rates, unknowns: Sequence[Node]
 ) -> tuple[list[list[Node]], list[Node]]:
-    """Return Y and Z of (1).
-
-    Raises
-    ------
-    ModelError
-        A definition is not linear in the rates.
-    """
+    """Return Y and Z of (1). Raises ModelError: a definition is not linear in the rates."""
     names: dict[str, Node] = {}
     algebra = system.algebra(system.motion(natural), names)
     forbidden = frozenset(unknowns)

@@ -35,19 +35,9 @@ Value: TypeAlias = Node | Vector
 class NodeAlgebra(ScalarAlgebra):
     """Folds an expression to a node or a :class:`Vector`.
 
-    Parameters
-    ----------
-    graph : Graph
-    names : mapping of str to Node
-        Nodes of the names: coordinates, parameters, inputs, speeds ...
-    space : Space, optional
-        Needed for vectors.
-    points : Points, optional
-        Needed for ``pos``.
-    motion : Motion, optional
-        Needed for ``vel``, ``omega`` and ``rate``.
-    frames_of_bodies : mapping of str to str
-        The frame of each body, for ``omega(basket)``.
+    ``names``: nodes of the names: coordinates, parameters, inputs, speeds ..; ``space``: needed for vectors;
+    ``points``: needed for ``pos``; ``motion``: needed for ``vel``, ``omega`` and ``rate``; ``frames_of_bodies``: the
+    frame of each body, for ``omega(basket)``.
     """
 
     def __init__(
@@ -204,17 +194,8 @@ def with_carried_points(
 ) -> Mechanism:
     """Return a mechanism whose points move with the children of their joints.
 
-    Parameters
-    ----------
-    euler : sequence of sequence of Node
-        Symbols of each set of Euler parameters.
-    algebra : NodeAlgebra
-        Its geometry as written, in a separate graph.
-
-    Raises
-    ------
-    ModelError
-        A used point moves neither with a joint's child nor without it.
+    ``euler``: symbols of each set of Euler parameters; ``algebra``: its geometry as written, in a separate graph.
+    Raises ModelError: a used point moves neither with a joint's child nor without it.
     """
     geometry = _Geometry(points, space, euler, algebra)
     changed = mechanism
@@ -229,12 +210,8 @@ def check_freed_bodies(
 ) -> None:
     """Check that in absolute coordinates the centre of every body moves with a child of a joint, or without it.
 
-    Arguments are as of :func:`with_carried_points`.
-
-    Raises
-    ------
-    ModelError
-        A centre moves with a child but not as a point of it: the forces of joints would not be those of the body.
+    Arguments are as of :func:`with_carried_points`. Raises ModelError: a centre moves with a child but not as a point
+    of it: the forces of joints would not be those of the body.
     """
     geometry = _Geometry(points, space, euler, algebra)
     for joint in mechanism.joints.values():
@@ -420,19 +397,7 @@ def _refused(joint: Joint, point: Point) -> ModelError:
 
 @dataclass(frozen=True)
 class MechanismSymbols:
-    """Symbols and geometry of a mechanism.
-
-    Attributes
-    ----------
-    coordinates : tuple of Node
-        Symbols of the coordinates, Euler parameters last; without the parameters of contacts on curves.
-    euler : tuple of tuple of Node
-        The symbols of each set of Euler parameters.
-    inputs : tuple of Node
-        Symbols of the inputs.
-    names : mapping of str to Node
-        All names of geometric expressions.
-    """
+    """Symbols and geometry of a mechanism."""
 
     mechanism: Mechanism
     layout: Layout
@@ -440,10 +405,11 @@ class MechanismSymbols:
     reducer: Reducer
     space: Space
     points: Points
+    # symbols of the coordinates, Euler parameters last; without the parameters of contacts on curves
     coordinates: tuple[Node, ...]
-    euler: tuple[tuple[Node, ...], ...]
+    euler: tuple[tuple[Node, ...], ...]  # the symbols of each set of Euler parameters
     inputs: tuple[Node, ...]
-    names: Mapping[str, Node]
+    names: Mapping[str, Node]  # all names of geometric expressions
 
     @property
     def frames(self) -> Frames:
@@ -481,10 +447,8 @@ class MechanismSymbols:
 def build_system(mechanism: Mechanism) -> MechanismSymbols:
     """Return symbols and geometry of a mechanism.
 
-    Raises
-    ------
-    ModelError
-        A frame or point is missing, depends on itself in a cycle, or depends on quantities not allowed in geometry.
+    Raises ModelError: a frame or point is missing, depends on itself in a cycle, or depends on quantities not allowed
+    in geometry.
     """
     if any(joint.displacement is not None for joint in mechanism.joints.values()):
         written = _symbols_of(mechanism)
@@ -532,13 +496,7 @@ def _symbols_of(mechanism: Mechanism) -> MechanismSymbols:
 
 
 def require_independent(node: Node, forbidden: frozenset[Node], what: str, text: Text) -> None:
-    """Raise if `node` depends on any of the symbols.
-
-    Raises
-    ------
-    ModelError
-        Naming them.
-    """
+    """Raise if `node` depends on any of the symbols. Raises ModelError: naming them."""
     met = sorted(symbol.name for symbol in support([node]) & forbidden)
     if met:
         raise ModelError(
@@ -567,13 +525,7 @@ class Inertia:
 
 
 def inertias(system: MechanismSymbols) -> list[Inertia]:
-    """Return the inertias of all bodies in file order.
-
-    Parameters
-    ----------
-    system : MechanismSymbols
-        The symbols of the mechanism.
-    """
+    """Return the inertias of all bodies in file order."""
     return [_inertia(system, name, body) for name, body in system.mechanism.bodies.items()]
 
 

@@ -23,36 +23,19 @@ Role: TypeAlias = Literal["kinematic", "velocity", "position", "normal", "tangen
 
 @dataclass(frozen=True)
 class ConstraintRow:
-    """A row ``A y + b``, held at zero by a constraint or a contact.
+    """A row ``A y + b``, held at zero by a constraint or a contact."""
 
-    Attributes
-    ----------
-    name : str
-        Of the constraint or contact; equal for normal and tangent of a contact.
-    owner : {"constraint", "contact"}
-    role : str
-        ``kinematic velocity position`` (constraints), ``normal tangent tangent2 friction lock``
-        (contacts; the second tangent follows the first).
-    A : tuple of Node, length n
-        Coefficients of all speeds, kinematic ones last.
-    b : Node
-        The part at zero speeds: moving surfaces, prescribed inputs.
-    gamma : Node
-        d/dt(A u + b) at u̇ = 0, rates of inputs included; ``A u̇ + gamma = 0`` holds the row.
-    residual : Node or None
-        The function of the configuration with this row as its rate (positions, gaps, locks on positions).
-    contact : int
-        Index of the contact, -1 for constraints.
-    """
-
-    name: str
+    name: str  # of the constraint or contact; equal for normal and tangent of a contact
     owner: Literal["constraint", "contact"]
+    # ``kinematic velocity position`` (constraints), ``normal tangent tangent2 friction lock`` (contacts; the second
+    # tangent follows the first)
     role: Role
-    A: NodeRow
-    b: Node
-    gamma: Node
+    A: NodeRow  # length n: coefficients of all speeds, kinematic ones last
+    b: Node  # the part at zero speeds: moving surfaces, prescribed inputs
+    gamma: Node  # d/dt(A u + b) at u̇ = 0, rates of inputs included; ``A u̇ + gamma = 0`` holds the row
+    # the function of the configuration with this row as its rate (positions, gaps, locks on positions)
     residual: Node | None = None
-    contact: int = -1
+    contact: int = -1  # index of the contact, -1 for constraints
 
     @property
     def nodes(self) -> NodeRow:
@@ -77,83 +60,50 @@ class TreeTerms:
     """The equations before auxiliary speeds are eliminated (docs/theory.md, "Long chains and trees").
 
     Numbers of variables: the n speeds first, kinematic ones included, then the auxiliary ones.
-
-    Attributes
-    ----------
-    definitions : tuple of (form, rest)
-        Accelerations of the auxiliary speeds, in order; each by variables with smaller numbers.
-    quadratic : QuadraticForm
-        ``1/2 xᵀ Q x - Fᵀ x`` over all accelerations.
-    rows : tuple of SparseRow
-        In the order of :attr:`Terms.rows`.
     """
 
     n: int
+    # tuple of (form, rest): accelerations of the auxiliary speeds, in order; each by variables with smaller numbers
     definitions: tuple[tuple[Mapping[int, Node], Node], ...]
-    quadratic: QuadraticForm
-    rows: tuple[SparseRow, ...]
+    quadratic: QuadraticForm  # ``1/2 xᵀ Q x - Fᵀ x`` over all accelerations
+    rows: tuple[SparseRow, ...]  # in the order of :attr:`Terms.rows`
 
 
 @dataclass(frozen=True)
 class ContactTerms:
-    """Terms of a contact in addition to its rows.
+    """Terms of a contact in addition to its rows."""
 
-    Attributes
-    ----------
-    spec : Contact
-        The contact of the model file.
-    normal_row, tangent_row : int
-        Indices into :attr:`Terms.rows`, -1 for none. The one row of a lock is its `normal_row`, of a dry friction its
-        `tangent_row`.
-    static, kinetic : Node
-        Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 by default. Of a lock with a
-        limit `static` is its largest force.
-    restitution, tangential_restitution : Node
-    load_rows : tuple of int
-        Of a bearing the rows with its load forces.
-    in_space : bool
-        Whether it slips in two directions: the row after the tangent row is its second one.
-    closes_if : Node or None
-        1 if the contact may close, else 0.
-    elastic : Node or None
-        Force of a compliant contact under compression (N); None for others.
-    firm : Node or None
-        Its factor ``1 + loss δ'``, if a loss is given: negative if the surface cannot follow the leaving body. Of two
-        edges how far their gap is valid, see :attr:`~fsm_dyn.derive.contact_geometry.ContactKinematics.valid`.
-    restoring, stored : Node or None
-        The part of its force with a potential (N), and the potential (J).
-    reach, reach_rate : Node or None
-        Boundary margin of the contact point inside the ends of a face (m), negative beyond them, and its rate (m/s);
-        None for faces without ends.
-    margin_slope : Node or None
-    starts_ahead : bool
-    aspect : Node or None
-    whole_circle : bool
-    crossing : bool
-        See :class:`~fsm_dyn.derive.contact_geometry.ContactKinematics`; a compliant contact has no aspect, as
-        neighbours sink in too.
-    """
-
-    spec: Contact
+    spec: Contact  # the contact of the model file
+    # normal_row, tangent_row: indices into :attr:`Terms.rows`, -1 for none. The one row of a lock is its `normal_row`,
+    # of a dry friction its `tangent_row`.
     normal_row: int
     tangent_row: int
+    # static, kinetic: coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 by default.
+    # Of a lock with a limit `static` is its largest force.
     static: Node
     kinetic: Node
     restitution: Node
     tangential_restitution: Node
-    load_rows: tuple[int, ...] = ()
-    closes_if: Node | None = None
-    in_space: bool = False
-    elastic: Node | None = None
+    load_rows: tuple[int, ...] = ()  # of a bearing the rows with its load forces
+    closes_if: Node | None = None  # 1 if the contact may close, else 0
+    in_space: bool = False  # whether it slips in two directions: the row after the tangent row is its second one
+    elastic: Node | None = None  # force of a compliant contact under compression (N); None for others
+    # its factor ``1 + loss δ'``, if a loss is given: negative if the surface cannot follow the leaving body. Of two
+    # edges how far their gap is valid, see :attr:`~fsm_dyn.derive.contact_geometry.ContactKinematics.valid`.
     firm: Node | None = None
+    # restoring, stored: the part of its force with a potential (N), and the potential (J)
     restoring: Node | None = None
     stored: Node | None = None
+    # reach, reach_rate: boundary margin of the contact point inside the ends of a face (m), negative beyond them, and
+    # its rate (m/s); None for faces without ends
     reach: Node | None = None
     reach_rate: Node | None = None
     margin_slope: Node | None = None
     starts_ahead: bool = True
     aspect: Node | None = None
     whole_circle: bool = False
+    # see :class:`~fsm_dyn.derive.contact_geometry.ContactKinematics`; a compliant contact has no aspect, as neighbours
+    # sink in too
     crossing: bool = False
 
     @property
@@ -174,31 +124,16 @@ class ContactTerms:
 
 @dataclass(frozen=True)
 class TransitionTerms:
-    """A user-defined transition.
-
-    Attributes
-    ----------
-    spec : TransitionSpec
-    guard : Node or None
-        Fires at a zero crossing in the sense of `crossing`; a comparison ``a > b`` is read as ``a - b`` rising.
-    crossing : {"rising", "falling", "both"}
-    condition : ConditionKind
-        Whether the guard is an expression or a condition, and if so whether it is met at zero.
-    reset : dict of str to Node
-        New values of coordinates and speeds, from the values before.
-    set : dict of str to Node
-        New values of memory.
-    impulse : n nodes
-        Generalized impulses; none without.
-    """
+    """A user-defined transition."""
 
     spec: TransitionSpec
+    # fires at a zero crossing in the sense of `crossing`; a comparison ``a > b`` is read as ``a - b`` rising
     guard: Node | None
     crossing: Literal["rising", "falling", "both"]
-    condition: ConditionKind
-    reset: Mapping[str, Node]
-    set: Mapping[str, Node]
-    impulse: NodeRow = ()
+    condition: ConditionKind  # whether the guard is an expression or a condition, and if so whether it is met at zero
+    reset: Mapping[str, Node]  # new values of coordinates and speeds, from the values before
+    set: Mapping[str, Node]  # new values of memory
+    impulse: NodeRow = ()  # n nodes: generalized impulses; none without
 
 
 @dataclass(frozen=True)
@@ -207,58 +142,35 @@ class Terms:
 
     With ``n_u`` declared and ``n_k`` kinematic speeds, ``n = n_u + n_k``: ``M ẏ = f + sum_rows A^T lambda`` (Gillespie
     2003, (32)-(34)), with columns and rows of the kinematic speeds, whose value is 0.
-
-    Attributes
-    ----------
-    W : n_q rows of n nodes
-    X : n_q nodes
-        ``q̇ = W y + X`` (2).
-    q_dot : n_q nodes
-        ``q̇`` with kinematic speeds at zero, in fewer operations.
-    M : n rows of n nodes
-    f : n nodes
-    rows : tuple of Row
-        Kinematic constraints, other constraints, then each contact's normal before its tangent.
-    quaternions : tuple of int
-        Index in q of the first of each four Euler parameters.
-    kinetic_energy, potential_energy : Node
-        J; potential of gravity and springs.
-    load_powers : dict of str to Node
-        W; power of the loads without a potential, dampers of springs included.
-    points : dict of str to three nodes
-        Positions in N, from O.
-    frames : dict of str to 3 x 3 nodes
-        The columns are the frame's unit vectors resolved in N.
-    followings : tuple of CurveParameter
-        Of the contacts on curves, in the order of their parameters, the last ones in q.
-    tree : TreeTerms or None
-        Of mechanisms with many bodies: the equations before auxiliary speeds are eliminated.
-    sample : dict of str to Node, or None
-        Memory of controllers after a sample, by name; None without controllers.
     """
 
     mechanism: Mechanism
     layout: Layout
     graph: ExpressionGraph
     n_k: int
-    W: NodeMatrix
-    X: NodeRow
-    q_dot: NodeRow
-    M: NodeMatrix
-    f: NodeRow
+    W: NodeMatrix  # n_q rows of n nodes
+    X: NodeRow  # n_q nodes: ``q̇ = W y + X`` (2)
+    q_dot: NodeRow  # n_q nodes: ``q̇`` with kinematic speeds at zero, in fewer operations
+    M: NodeMatrix  # n rows of n nodes
+    f: NodeRow  # n nodes
+    # kinematic constraints, other constraints, then each contact's normal before its tangent
     rows: tuple[ConstraintRow, ...]
     contacts: tuple[ContactTerms, ...]
-    quaternions: tuple[int, ...]
+    quaternions: tuple[int, ...]  # index in q of the first of each four Euler parameters
+    # kinetic_energy, potential_energy: J; potential of gravity and springs
     kinetic_energy: Node
     potential_energy: Node
-    load_powers: Mapping[str, Node]
+    load_powers: Mapping[str, Node]  # W; power of the loads without a potential, dampers of springs included
     outputs: Mapping[str, Node]
     transitions: tuple[TransitionTerms, ...]
-    points: Mapping[str, NodeRow]
+    points: Mapping[str, NodeRow]  # dict of str to three nodes: positions in N, from O
+    # dict of str to 3 x 3 nodes: the columns are the frame's unit vectors resolved in N
     frames: Mapping[str, NodeMatrix]
+    # of the contacts on curves, in the order of their parameters, the last ones in q
     followings: tuple[CurveParameter, ...] = ()
+    # of mechanisms with many bodies: the equations before auxiliary speeds are eliminated
     tree: TreeTerms | None = None
-    sample: Mapping[str, Node] | None = None
+    sample: Mapping[str, Node] | None = None  # memory of controllers after a sample, by name; None without controllers
 
     @property
     def n_q(self) -> int:
@@ -283,11 +195,8 @@ class Terms:
     def program(self, outputs: Mapping[str, Any] | Sequence[str]) -> Program:
         """Return a program over this model's arguments.
 
-        Parameters
-        ----------
-        outputs : mapping of str to nodes, or sequence of str
-            Names to (nested sequences of) nodes; or names of this class's own terms, as ``["M", "f", "A"]``,
-            with ``A b gamma residual`` gathered from all rows.
+        ``outputs``, mapping of str to nodes: names to (nested sequences of) nodes; or names of this class's own terms,
+        as ``["M", "f", "A"]``, with ``A b gamma residual`` gathered from all rows.
         """
         if not isinstance(outputs, Mapping):
             outputs = {name: self._term(name) for name in outputs}

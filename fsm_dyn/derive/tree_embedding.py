@@ -113,10 +113,7 @@ def embed_along_tree(
 ) -> EmbeddedMode | None:
     """Embed an active set as :func:`~fsm_dyn.derive.embedding.embed` does, without forming M.
 
-    Returns
-    -------
-    None
-        The model has no sparse equations, a contact slides (then ``G`` is not ``Aᵀ``), or a speed has no inertia.
+    None if the model has no sparse equations, a contact slides (then ``G`` is not ``Aᵀ``), or a speed has no inertia.
     """
     if system.tree is None or active.sliding:
         return None

@@ -44,12 +44,8 @@ class AuxiliarySpeedDefinition:
 class TreeMotion(Motion):
     """The motion of a mechanism with auxiliary speeds, after the others in every list of columns.
 
-    Parameters
-    ----------
-    inertial : bool
-        Whether velocities of points are resolved in N (right for planar chains), or in the frames they are given in.
-    space, points, rates, carried
-        As for :class:`~fsm_dyn.derive.velocities.Motion`.
+    ``inertial``: whether velocities of points are resolved in N (right for planar chains), or in the frames they are
+    given in; ``space``, ``points``, ``rates``, ``carried``: as for :class:`~fsm_dyn.derive.velocities.Motion`.
     """
 
     def __init__(
@@ -364,11 +360,8 @@ def definitions_of(motion: TreeMotion, flow: Mapping[Node, Node]) -> tuple[tuple
 def along_tree(terms: Terms, kane: TreeKane, gravity: Vector, kinematic: Sequence[Node]) -> Terms:
     """Complete terms with auxiliary speeds: the sparse equations, and those in the speeds alone.
 
-    Parameters
-    ----------
-    terms : Terms
-        Rows and forces of the loads in all speeds, the auxiliary ones included; no inertia yet.
-    kinematic : symbols of the kinematic speeds
+    ``terms``: rows and forces of the loads in all speeds, the auxiliary ones included; no inertia yet. ``kinematic``,
+    symbols of the kinematic speeds.
     """
     motion = kane.motion
     quadratic = kane.quadratic(gravity)

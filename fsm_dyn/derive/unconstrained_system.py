@@ -29,25 +29,14 @@ from fsm_dyn.runtime.abi import ConditionKind
 
 @dataclass(frozen=True)
 class TreePattern:
-    """Entries of the sparse equations, in the order of the output ``tree``.
+    """Entries of the sparse equations, in the order of the output ``tree``."""
 
-    Attributes
-    ----------
-    n : int
-        Number of speeds, kinematic ones included; they come first, then the auxiliary speeds.
-    definitions : tuple of tuple of int
-        For each auxiliary speed the variables in it; the entries are its coefficients, then its rest.
-    quadratic : tuple of (int, int)
-        Upper triangle of Q.
-    forces : tuple of int
-    rows : tuple of tuple of int
-        For each row the variables in it; the entries are its coefficients, then its gamma.
-    """
-
-    n: int
+    n: int  # number of speeds, kinematic ones included; they come first, then the auxiliary speeds
+    # for each auxiliary speed the variables in it; the entries are its coefficients, then its rest
     definitions: tuple[tuple[int, ...], ...]
-    quadratic: tuple[tuple[int, int], ...]
+    quadratic: tuple[tuple[int, int], ...]  # upper triangle of Q
     forces: tuple[int, ...]
+    # for each row the variables in it; the entries are its coefficients, then its gamma
     rows: tuple[tuple[int, ...], ...]
 
     @property
@@ -113,19 +102,9 @@ def accelerations(
 ) -> tuple[list[Node], list[Node]] | None:
     """Return u̇ (n_u,) and the multipliers of the independent ``rows``, with ``G = Aᵀ``.
 
-    Parameters
-    ----------
-    tree : Tree
-        The sparse equations of the bodies.
-    n_u : int
-        Speeds from this number on are kinematic: they stay zero.
-    pushes : sequence of (row, force)
-        Known forces along rows: friction of sliding contacts, compliant contacts.
-
-    Returns
-    -------
-    None
-        A speed has no inertia at its elimination.
+    ``tree``: the sparse equations of the bodies; ``n_u``: speeds from this number on are kinematic: they stay zero;
+    ``pushes``, sequence of (row, force): known forces along rows: friction of sliding contacts, compliant contacts.
+    None if a speed has no inertia at its elimination.
     """
     whole = tree.quadratic.copy()
     first = tree.n + len(tree.definitions)  # number of the first multiplier
@@ -311,24 +290,9 @@ class UnconstrainedSystem:
     ) -> UnconstrainedSystem:
         """Rebuild the nodes of ``program``, the terms program of a model.
 
-        Parameters
-        ----------
-        rows, contacts, whens : sequences
-            Data of the rows, the contacts and the user-defined transitions, in order.
-        quaternions : sequence of int
-            First indices in q of the Euler parameters.
-        n_kinematic : int
-            Number of kinematic rows.
-        pattern : TreePattern, optional
-            Of the sparse equations.
-        units : Units, optional
-            The mechanism's own.
-        curve_parameters : tuple of int
-            Indices in q of the curve parameters.
-
-        Returns
-        -------
-        UnconstrainedSystem
+        ``rows``, ``contacts``, ``whens``: data of the rows, the contacts and the user-defined transitions, in order;
+        ``quaternions``: first indices in q of the Euler parameters; ``n_kinematic``: number of kinematic rows;
+        ``units``: the mechanism's own; ``curve_parameters``: indices in q of the curve parameters.
         """
         graph, symbols, nodes = program.graph()
         return cls(

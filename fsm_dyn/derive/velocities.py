@@ -36,24 +36,14 @@ Parts = dict[str, Columns]
 
 @dataclass(frozen=True)
 class Rates:
-    """Rates as linear functions of speeds: ``rate_j = sum_r columns[j][r] speeds[r] + rest[j]``.
+    """Rates as linear functions of speeds: ``rate_j = sum_r columns[j][r] speeds[r] + rest[j]``."""
 
-    Parameters
-    ----------
-    speeds : tuple of Node
-        Symbols, n of them; the last ones may be kinematic (held at zero).
-    columns : mapping of Node to tuple of Node
-        For each coordinate (a symbol) the n coefficients of its rate.
-    rest : mapping of Node to Node
-        For each coordinate, and for time and inputs, the part of the rate independent of speeds.
-    spins : mapping of str to (columns, rest)
-        For each set of Euler parameters (by its first symbol) the angular velocity of its frame against the
-        parent, components in the frame: three rows of n coefficients, and three remainders.
-    """
-
-    speeds: tuple[Node, ...]
-    columns: Mapping[Node, tuple[Node, ...]]
+    speeds: tuple[Node, ...]  # symbols, n of them; the last ones may be kinematic (held at zero)
+    columns: Mapping[Node, tuple[Node, ...]]  # for each coordinate (a symbol) the n coefficients of its rate
+    # for each coordinate, and for time and inputs, the part of the rate independent of speeds
     rest: Mapping[Node, Node]
+    # mapping of str to (columns, rest): for each set of Euler parameters (by its first symbol) the angular velocity of
+    # its frame against the parent, components in the frame: three rows of n coefficients, and three remainders
     spins: Mapping[Node, tuple[tuple[tuple[Node, ...], ...], tuple[Node, ...]]]
 
     @property
@@ -70,16 +60,9 @@ class Rates:
 class Motion:
     """Velocities of a mechanism's frames and points.
 
-    A velocity is kept as n + 1 columns: n partial velocities (Gillespie 2003, (13)-(15)) and the remainder.
-
-    Parameters
-    ----------
-    space, points
-        The geometry.
-    rates : Rates
-        Rates of the coordinates.
-    carried : mapping of str to str
-        For frames of bodies, a point fixed in them (the body's centre).
+    A velocity is kept as n + 1 columns: n partial velocities (Gillespie 2003, (13)-(15)) and the remainder. ``space``,
+    ``points``: the geometry; ``rates``: rates of the coordinates; ``carried``: for frames of bodies, a point fixed in
+    them (the body's centre).
     """
 
     def __init__(self, space: Space, points: Points, rates: Rates, carried: Mapping[str, str]) -> None:
@@ -272,10 +255,7 @@ class Motion:
     def coincident(self, point: str, frame: str, where: Location = NOWHERE) -> Parts:
         """Return the columns of the velocity in N of the point fixed in `frame` at the present place of `point`.
 
-        Raises
-        ------
-        ModelError
-            No point is known to be fixed in the frame.
+        Raises ModelError: no point is known to be fixed in the frame.
         """
         if frame == NEWTONIAN:
             return {}
@@ -369,12 +349,7 @@ def plus_along(a: Triple, axis: int, amount: Node) -> Triple:
 class Accelerations:
     """Velocity-dependent accelerations of frames and points.
 
-    Parameters
-    ----------
-    motion : Motion
-        With kinematic speeds at zero.
-    flow : mapping of Node to Node
-        Rates of coordinates, time and inputs.
+    ``motion``: with kinematic speeds at zero; ``flow``: rates of coordinates, time and inputs.
     """
 
     def __init__(self, motion: Motion, flow: Mapping[Node, Node]) -> None:

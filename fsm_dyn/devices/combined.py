@@ -203,18 +203,9 @@ class _CompiledDevice:
 def combined_spec(parts: Sequence[DeviceSpec]) -> DeviceSpec:
     """Return the properties of several devices as one.
 
-    Force and torque are those of the weakest, damping the least one, if all are known, the delay the longest; without
-    a stop mechanism of one device there is none.
-
-    Parameters
-    ----------
-    parts : Sequence[DeviceSpec]
-        In the order in which their axes are put behind each other.
-
-    Raises
-    ------
-    InputError
-        Their kinds differ.
+    Force and torque are those of the weakest, damping the least one, if all are known, the delay the longest; without a
+    stop mechanism of one device there is none. ``parts``: in the order in which their axes are put behind each other.
+    Raises InputError: their kinds differ.
     """
     kinds = {part.kind for part in parts}
     if len(kinds) > 1:

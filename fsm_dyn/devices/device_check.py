@@ -59,22 +59,12 @@ LABEL: Final = 150.0  # points, least distance of the parts of the picture
 
 @dataclass(frozen=True)
 class CheckStep:
-    """Result of one step.
-
-    Attributes
-    ----------
-    name : str
-    passed : bool
-    remark : str
-        Finding, or reason of the failure.
-    figures : dict
-        Measured values by name, with their units.
-    """
+    """Result of one step."""
 
     name: str
     passed: bool
-    remark: str
-    figures: dict[str, float] = field(default_factory=dict)
+    remark: str  # finding, or reason of the failure
+    figures: dict[str, float] = field(default_factory=dict)  # measured values by name, with their units
 
 
 class _Course(NamedTuple):
@@ -97,22 +87,9 @@ def check_device(
     failure. The figures of this step are the maker's if the driver has ``maker_figures``.
 
     After wrong samples no force is applied, after a wrong direction no spring, and after a failed driver nothing.
-
-    Parameters
-    ----------
-    driver : str
-        As for :func:`~fsm_dyn.live.driver_protocol.driver_class`.
-    options : mapping
-        Of the driver.
-    force : float
-        Largest force, N.
-    unplug : callable
-        Called to ask for unplugging the device.
-
-    Raises
-    ------
-    InputError
-        The driver, its library or the device is missing, an option is invalid, or the driver combines several devices.
+    ``driver``: as for :func:`~fsm_dyn.live.driver_protocol.driver_class`; ``force``: largest force, N; ``unplug``:
+    called to ask for unplugging the device. Raises InputError: the driver, its library or the device is missing, an
+    option is invalid, or the driver combines several devices.
     """
     with _opened(driver, options) as (device, read):
         spec: DeviceSpec = device.spec

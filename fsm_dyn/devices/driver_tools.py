@@ -41,15 +41,8 @@ from fsm_dyn.live.driver_protocol import DeviceDynamics
 def shared(found: socket.socket) -> int:
     """Return the descriptor of a socket for the tick process and the watchdog process to inherit.
 
-    Parameters
-    ----------
-    found : socket.socket
-        An open socket.
-
-    Raises
-    ------
-    InputError
-        On Windows a child process cannot inherit a socket, so the watchdog process could not remove the force.
+    ``found``: an open socket. Raises InputError on Windows a child process cannot inherit a socket, so the watchdog
+    process could not remove the force.
     """
     if os.name == "nt":
         found.close()
@@ -106,10 +99,7 @@ def port_for(device: str, path: str) -> str:
 def open_line(path: str, baud: int) -> int:
     """Return the descriptor of a serial port, raw and non-blocking.
 
-    Raises
-    ------
-    InputError
-        There is no such port, access is denied, another process has it open, or it has no such rate.
+    Raises InputError: there is no such port, access is denied, another process has it open, or it has no such rate.
     """
     if sys.platform == "win32":
         raise InputError("serial lines are opened on Linux and macOS only", remedy="run it there, or --emulate")
@@ -176,11 +166,8 @@ def waiting(line: int) -> int:
 def write_line(line: int, data: bytes) -> None:
     """Send all bytes at once.
 
-    Raises
-    ------
-    DeviceNotReading
-        The line did not accept all bytes. Half a packet may be sent; the leading zero of the next one ends it.
-    DeviceDisconnected
+    Raises DeviceNotReading: the line did not accept all bytes. Half a packet may be sent; the leading zero of the next
+    one ends it. Raises DeviceDisconnected.
     """
     try:
         sent = os.write(line, data)
@@ -233,12 +220,7 @@ def close_frame() -> bytes:
 class WebSocketLine:
     """The client's end of a WebSocket.
 
-    Parameters
-    ----------
-    connected : socket
-        To the server; nothing was said yet.
-    who : str
-        The server's name, for messages.
+    ``connected``: to the server; nothing was said yet. ``who``: the server's name, for messages.
     """
 
     def __init__(self, connected: socket.socket, who: str) -> None:
@@ -255,10 +237,7 @@ class WebSocketLine:
     def open(self, patience: float) -> None:
         """Shake hands.
 
-        Raises
-        ------
-        TimeoutError, ConnectionError
-            The server does not answer in time (s), or not as one of WebSockets does.
+        Raises TimeoutError, ConnectionError: the server does not answer in time (s), or not as one of WebSockets does.
         """
         self._protocol.send_request(self._protocol.connect())
         self._send(b"".join(self._protocol.data_to_send()))
@@ -276,10 +255,7 @@ class WebSocketLine:
     def receive(self) -> list[bytes]:
         """Return the received messages.
 
-        Raises
-        ------
-        ConnectionError
-            The server has closed, or sent invalid WebSocket data.
+        Raises ConnectionError: the server has closed, or sent invalid WebSocket data.
         """
         self._take()
         found = []
@@ -358,23 +334,11 @@ class Signature(NamedTuple):
 
 
 class MakerLibrary(NamedTuple):
-    """Requirements of a driver on a library.
+    """Requirements of a driver on a library."""
 
-    Attributes
-    ----------
-    product : str
-        For messages.
-    names : tuple of str
-        Names for the search by the system's loader.
-    patterns : tuple of str
-        Of paths, tried first; ``$NAME`` is a variable of the environment.
-    functions : mapping
-        Signature of each function.
-    """
-
-    product: str
-    names: tuple[str, ...]
-    patterns: tuple[str, ...]
+    product: str  # for messages
+    names: tuple[str, ...]  # names for the search by the system's loader
+    patterns: tuple[str, ...]  # of paths, tried first; ``$NAME`` is a variable of the environment
     functions: Mapping[str, Signature]
 
 
@@ -395,10 +359,7 @@ def candidates(wanted: MakerLibrary, path: str) -> list[str]:
 def load_library(wanted: MakerLibrary, path: str = "") -> tuple[ctypes.CDLL, str]:
     """Return the library with the signatures of its functions, and its path or name.
 
-    Raises
-    ------
-    InputError
-        The library is missing, cannot be loaded here, or lacks a function.
+    Raises InputError: the library is missing, cannot be loaded here, or lacks a function.
     """
     found = candidates(wanted, path)
     if not found:
@@ -452,23 +413,12 @@ def machine_of(path: str) -> str:
 
 @dataclass(frozen=True)
 class DriverInfo:
-    """A shipped driver.
-
-    Attributes
-    ----------
-    name : str
-    about : str
-        First line of its docstring.
-    missing : str
-        Required package that is not installed; empty if there is none.
-    emulated : bool
-        Whether it has an emulator.
-    """
+    """A shipped driver."""
 
     name: str
-    about: str
-    missing: str
-    emulated: bool
+    about: str  # first line of its docstring
+    missing: str  # required package that is not installed; empty if there is none
+    emulated: bool  # whether it has an emulator
 
 
 def shipped_drivers() -> list[DriverInfo]:
@@ -502,18 +452,8 @@ HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")  # of any
 class OptionReader:
     """The options of a driver or an emulator.
 
-    Parameters
-    ----------
-    whose : str
-        For messages: ``driver udp``.
-    options : mapping
-    known : collection of str
-        Names of the existing options.
-
-    Raises
-    ------
-    InputError
-        An option is unknown. The methods raise it for invalid values.
+    ``whose``: for messages: ``driver udp``; ``known``: names of the existing options. Raises InputError: an option is
+    unknown. The methods raise it for invalid values.
     """
 
     def __init__(self, whose: str, options: Mapping[str, Any], known: Collection[str]) -> None:
@@ -594,13 +534,7 @@ def _is_number(found: Any) -> bool:
 
 
 def is_pair(found: Any) -> bool:
-    """Return whether something is two numbers, the second the larger one.
-
-    Parameters
-    ----------
-    found : Any
-        The value of an option.
-    """
+    """Return whether something is two numbers, the second the larger one. ``found``: the value of an option."""
     return isinstance(found, list | tuple) and len(found) == 2 and all(map(_is_number, found)) and found[0] < found[1]
 
 
@@ -622,13 +556,8 @@ class VelocityFilter:
         v <- v + (1 - exp(-2 pi f h)) (dx / h - v)
 
     which is the exact answer of ``v' = 2 pi f (dx/dt - v)`` to a quotient held over the step; it lags by ``1 / (2 pi
-    f)`` and lets the steps of a sensor of resolution ``r`` through as ``2 pi f r`` instead of ``r / h``.
-
-    Parameters
-    ----------
-    axes : int
-    bandwidth : float
-        Hz.
+    f)`` and lets the steps of a sensor of resolution ``r`` through as ``2 pi f r`` instead of ``r / h``. ``bandwidth``:
+    Hz.
     """
 
     def __init__(self, axes: int, bandwidth: float) -> None:
@@ -661,20 +590,9 @@ def critically_damped_step(
     """Move positions and velocities by a step (s) towards targets, as a critically damped filter does.
 
     ``x'' = w^2 (target - x) - 2 w x'`` with ``w = 2 pi bandwidth`` (Hz), solved for the velocity at the end of the
-    step: never unstable, and without overshoot.
-
-    Parameters
-    ----------
-    position : list[float]
-        Of each axis, m or rad; changed in place.
-    velocity : list[float]
-        Of each axis, m/s or rad/s; changed in place.
-    target : Sequence[float]
-        Positions approached, m or rad.
-    step : float
-        Length of the step, s.
-    bandwidth : float
-        Of the filter, Hz.
+    step: never unstable, and without overshoot. ``position``: of each axis, m or rad; changed in place. ``velocity``:
+    of each axis, m/s or rad/s; changed in place. ``target``: positions approached, m or rad. ``step``: length of the
+    step, s. ``bandwidth``: of the filter, Hz.
     """
     w = 2.0 * math.pi * bandwidth
     for i, place in enumerate(target):

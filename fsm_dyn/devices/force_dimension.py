@@ -122,12 +122,8 @@ class DhdDevice:
     def open(self) -> None:
         """Open the device, set its watchdog, and enable a force of zero.
 
-        Raises
-        ------
-        InputError
-            It is not ready, not calibrated, or has no watchdog.
-        ConnectionError
-            It cannot be opened, or does not answer.
+        Raises InputError: it is not ready, not calibrated, or has no watchdog. Raises ConnectionError: it cannot be
+        opened, or does not answer.
         """
         library = self._library
         found = library.dhdOpen() if self._serial is None else library.dhdOpenSerial(int(self._serial))

@@ -76,14 +76,8 @@ def effect(kind: str, number: int, part: float, direction: int = 0) -> bytearray
 class ForceFeedback:
     """One effect of a device; it expires unless played again.
 
-    Parameters
-    ----------
-    descriptor : int
-        Of the device file, open for reading and writing.
-    kind : str
-        ``rumble`` or ``constant``.
-    full : float
-        The force at the largest level, N.
+    ``descriptor``: of the device file, open for reading and writing; ``kind``: ``rumble`` or ``constant``; ``full``:
+    the force at the largest level, N.
     """
 
     def __init__(self, descriptor: int, kind: str, full: float) -> None:
@@ -93,13 +87,7 @@ class ForceFeedback:
         self.failures = 0
 
     def open(self) -> None:
-        """Make the effect; nothing is shown yet.
-
-        Raises
-        ------
-        InputError
-            The device has no such effect.
-        """
+        """Make the effect; nothing is shown yet. Raises InputError: the device has no such effect."""
         try:
             bits = _ioctl(self._descriptor, bits_request(EV_FF, FF_BYTES), bytearray(FF_BYTES))
             if not has(bits, EFFECTS[self._kind]):

@@ -139,10 +139,7 @@ def decode_packet(data: bytes) -> Body | None:
 class PacketReader:
     """Decoder of packets in a stream of bytes, which counts invalid pieces.
 
-    Attributes
-    ----------
-    dropped : int
-        Invalid pieces between zeros: garbage, halves, damaged packets.
+    ``dropped``: invalid pieces between zeros: garbage, halves, damaged packets.
     """
 
     def __init__(self) -> None:

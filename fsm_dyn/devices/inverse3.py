@@ -140,13 +140,7 @@ class ForceCheck:
             self._least = min(self._least, size)
 
     def shown(self, force: Sequence[float]) -> None:
-        """Compare a reported force, N.
-
-        Raises
-        ------
-        ConnectionError
-            The service shows none of the sent forces.
-        """
+        """Compare a reported force, N. Raises ConnectionError: the service shows none of the sent forces."""
         if self._since == math.inf:
             return
         now, size = time.monotonic(), math.hypot(*force)

@@ -66,12 +66,7 @@ def _text_message(kind: bytes, data: Mapping[str, Any]) -> bytes:
 def start(driver: str, options: Mapping[str, Any]) -> int:
     """Start a library process; return the descriptor of its socket for the tick process and the watchdog process.
 
-    Parameters
-    ----------
-    driver : str
-        Driver that calls the library, ``module:Class``.
-    options : mapping
-        Options of the driver, complete.
+    ``driver``: driver that calls the library, ``module:Class``; ``options``: options of the driver, complete.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = _process(driver, options, theirs.fileno())
@@ -94,12 +89,8 @@ def _process(driver: str, options: Mapping[str, Any], line: int = -1) -> subproc
 def _watch(process: subprocess.Popen[bytes], line: socket.socket, driver: str, options: Mapping[str, Any]) -> None:
     """Wait for the end of a library process; kill a stopped one, and remove the force that a killed one has left.
 
-    Parameters
-    ----------
-    line : socket.socket
-        Its end of the socket, closed with it so that the other end notices.
-    driver, options
-        As of :func:`start`.
+    ``line``: its end of the socket, closed with it so that the other end notices; ``driver``, ``options``: as of
+    :func:`start`.
     """
     stopped = 0
     while process.poll() is None:
@@ -124,12 +115,7 @@ class RepeatedNumbers:
     """Distinguishes repeated numbers of a library from new ones: it gives neither a sequence number nor a time.
 
     Numbers of a device at rest are equal as well, so that equal ones count as repeated only with a velocity, after
-    ``REPEATED``.
-
-    Attributes
-    ----------
-    count : int
-        Repeated samples.
+    ``REPEATED``. ``count``: repeated samples.
     """
 
     def __init__(self) -> None:
@@ -214,14 +200,7 @@ class LibraryDriver:
 
 
 class RemoteDevice:
-    """The device at the other end of the socket of a library process.
-
-    Parameters
-    ----------
-    spec : DeviceSpec
-    transport : int
-        Descriptor of the socket.
-    """
+    """The device at the other end of the socket of a library process. ``transport``: descriptor of the socket."""
 
     def __init__(self, spec: DeviceSpec, transport: int) -> None:
         self.spec = spec
@@ -236,10 +215,7 @@ class RemoteDevice:
     def open(self) -> None:
         """Have the device opened, and wait for its first sample.
 
-        Raises
-        ------
-        InputError, ConnectionError
-            As of the driver that calls the library; or it does not answer.
+        Raises InputError, ConnectionError as of the driver that calls the library; or it does not answer.
         """
         self._line.send(_OPEN)
         self._line.settimeout(PATIENCE)
@@ -323,12 +299,7 @@ class RemoteDevice:
 def serve(line: socket.socket, device: Device) -> None:
     """Open a device for the other end of a socket, show its forces and give samples, until it is closed.
 
-    Parameters
-    ----------
-    line : socket.socket
-        That of :func:`start`.
-    device : Device
-        Driver that calls the library, not yet open.
+    ``line``: that of :func:`start`; ``device``: driver that calls the library, not yet open.
     """
     try:
         if line.recv(_ROOM)[:1] != _OPEN:

@@ -37,18 +37,10 @@ class FiveBar(NamedTuple):
 
 
 class Pose(NamedTuple):
-    """Handle and Jacobian.
+    """Handle and Jacobian."""
 
-    Attributes
-    ----------
-    position : (x, y)
-        m.
-    jacobian : ((dx/da, dx/db), (dy/da, dy/db))
-        m/rad, with a and b the angles of the motors.
-    """
-
-    position: Pair
-    jacobian: tuple[Pair, Pair]
+    position: Pair  # (x, y): m
+    jacobian: tuple[Pair, Pair]  # ((dx/da, dx/db), (dy/da, dy/db)): m/rad, with a and b the angles of the motors
 
 
 def pose_of(bars: FiveBar, a: float, b: float) -> Pose | None:
@@ -147,13 +139,7 @@ def torques_message(device: int, first: float, second: float) -> bytes:
 
 
 class AnswerReader:
-    """Decoder of answers in a stream of bytes.
-
-    Attributes
-    ----------
-    dropped : int
-        Bytes outside answers.
-    """
+    """Decoder of answers in a stream of bytes. ``dropped``: bytes outside answers."""
 
     def __init__(self, device: int) -> None:
         self.dropped = 0
@@ -377,13 +363,7 @@ def _follows(before: tuple[float, tuple[float, float]], now: tuple[float, tuple[
 
 
 def origin_of(options: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the zero of the positions, from the axle of the first motor, m.
-
-    Parameters
-    ----------
-    options : Mapping[str, Any]
-        Of the driver.
-    """
+    """Return the zero of the positions, from the axle of the first motor, m. ``options``: of the driver."""
     bars = VERSIONS[int(options.get("hardware", 3))].bars
     x, y = options.get("origin", (0.5 * bars.base, AWAY))
     return float(x), float(y)

@@ -50,13 +50,7 @@ _GENTLE: Final = 0.5  # s
 
 
 def usual_motion(axes: int) -> list[list[float]]:
-    """Return a motion suited to most mechanisms: 10 cm at half a hertz, with a frequency for each axis.
-
-    Parameters
-    ----------
-    axes : int
-        Number of axes.
-    """
+    """Return a motion suited to most mechanisms: 10 cm at half a hertz, with a frequency for each axis."""
     return [[axis, 0.1, 0.5 + 0.2 * axis, 0.3 * axis] for axis in range(axes)]
 
 
@@ -169,14 +163,7 @@ def compiled_hand(
 ) -> tuple[ScriptedHand, CompiledIO]:
     """Return a hand at rest and how it is read and written.
 
-    Parameters
-    ----------
-    numbers : Sequence[float]
-        Those of :class:`ScriptedHand` but the time.
-    motion : Sequence[tuple[float, ...]]
-        Four numbers for each sinusoid.
-    axes : int
-        Number of axes.
+    ``numbers``: those of :class:`ScriptedHand` but the time; ``motion``: four numbers for each sinusoid.
     """
     swings = np.array(motion, dtype=np.float64).reshape(-1, 4)
     hand = ScriptedHand(np.array([*numbers, 0.0]), swings, np.zeros(axes), np.zeros(axes), np.zeros(axes))

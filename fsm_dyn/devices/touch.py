@@ -105,36 +105,17 @@ LIBRARY: Final = MakerLibrary(
 
 
 def described(code: int) -> str:
-    """Return an error of the library for a message.
-
-    Parameters
-    ----------
-    code : int
-        Returned by the library.
-    """
+    """Return an error of the library for a message. ``code``: returned by the library."""
     return ERRORS.get(code, f"error {code:#06x}")
 
 
 class ServoLoop:
     """The callback of the scheduler: it keeps the latest sample, and exerts the latest force as long as it is renewed.
 
-    Parameters
-    ----------
-    library : CDLL
-    device : int
-        Handle of the device in the library.
-    release : float
-        See the option of the driver, s.
-
-    Attributes
-    ----------
-    latest : Sample
-        Of the last callback that had new numbers.
-    failure : int
-        The error at the end of the loop; 0: none.
-    counts : dict
-        Counts of errors that did not end the loop, and of removed forces, by name.
-    repeated : RepeatedNumbers
+    ``library``, CDLL; ``device``: handle of the device in the library; ``release``: see the option of the driver, s.
+    ``latest``, Sample: of the last callback that had new numbers. ``failure``: the error at the end of the loop; 0:
+    none. ``counts``: counts of errors that did not end the loop, and of removed forces, by name. ``repeated``,
+    RepeatedNumbers.
     """
 
     def __init__(self, library: Any, device: int, release: float) -> None:
@@ -229,12 +210,8 @@ class HdDevice:
     def open(self) -> None:
         """Open the device, and start the servo loop with a force of zero.
 
-        Raises
-        ------
-        InputError
-            It is not calibrated.
-        ConnectionError
-            It cannot be opened, or the servo loop does not run.
+        Raises InputError: it is not calibrated. Raises ConnectionError: it cannot be opened, or the servo loop does not
+        run.
         """
         library = self._library
         self._device = library.hdInitDevice(self._name.encode())

@@ -114,10 +114,7 @@ def _packed(
 def unpack_sample(data: bytes, axes: int) -> SampleDatagram:
     """Return the sample in a datagram.
 
-    Raises
-    ------
-    BadDatagramError
-        The datagram is not a sample of a device with this number of axes.
+    Raises BadDatagramError: the datagram is not a sample of a device with this number of axes.
     """
     flags, sequence, buttons, time, numbers = _unpacked(SAMPLE, data, axes)
     measured = bool(flags & SampleFlag.HAS_VELOCITY)
@@ -222,10 +219,7 @@ Address = tuple[str, int]
 def address_of(text: str) -> Address:
     """Return address and port (0: any) named by ``text``, an IPv6 address in brackets if with a port.
 
-    Raises
-    ------
-    InputError
-        The text is no address.
+    Raises InputError: the text is no address.
     """
     host, separator, port = text.rpartition(":")
     if not separator or (":" in host and not host.endswith("]")):
@@ -531,14 +525,8 @@ def new_link(
 ) -> tuple[Link, CompiledIO] | None:
     """Return the state of a connected socket with its reading and writing; None where unsupported.
 
-    Parameters
-    ----------
-    bandwidth : float
-        Of the filter of the velocity, Hz.
-    heard : float
-        Time of its arrival, s of the monotonic clock.
-    header : int64 array
-        The counters of the run.
+    ``bandwidth``: of the filter of the velocity, Hz; ``heard``: time of its arrival, s of the monotonic clock;
+    ``header``, int64 array: the counters of the run.
     """
     axes = len(latest.position)
     if not library.has_pacing() or sys.byteorder != "little":

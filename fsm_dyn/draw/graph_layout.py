@@ -16,7 +16,7 @@ from fsm_dyn.draw.svg import element, escaped, picture, text, width_of
 # -- Diagram of a mode graph: boxes with lines of text, arrows with labels -----------------------------------
 
 _LONGEST_LABEL = 38
-_BEFORE: Final = 6  # characters that are kept before the first difference of names
+_BEFORE: Final = 6  # characters before the first difference of names
 LABELS = 6  # lines of text at an arrow
 
 
@@ -111,15 +111,7 @@ def abridged(label: str, length: int) -> str:
 def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
     """Return names cut to a length; those that would read the same begin at their difference, or end with a number.
 
-    Parameters
-    ----------
-    longest : int
-        Characters of a label.
-
-    Returns
-    -------
-    dict of str to str
-        Labels by name.
+    ``longest``: characters of a label. Returns labels by name.
     """
     labels = {name: abridged(name, longest) for name in names}
     for label in dict.fromkeys(labels.values()):
@@ -131,8 +123,8 @@ def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
 
 
 def _apart(names: Sequence[str], longest: int, taken: Set[str]) -> dict[str, str]:
-    """Return labels of names that would read the same, none of them among those taken."""
-    first, last = min(names), max(names)  # in order: what begins both begins all
+    """Return labels of names with one reading, none of them among those taken."""
+    first, last = min(names), max(names)  # in order: a common beginning of both is one of all
     same = next((k for k, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     word = first[:same].rfind(" ") + 1
     for begin in (word, same - _BEFORE) if same - word <= 2 * _BEFORE else (same - _BEFORE,):
@@ -314,10 +306,7 @@ class Router:
 def bezier(control: FloatArray, fraction: float) -> FloatArray:
     """Return the point of a cubic at ``fraction`` between 0 and 1, shape (2,).
 
-    Parameters
-    ----------
-    control : ndarray, shape (4, 2)
-        Control points, pt.
+    ``control``, shape (4, 2): control points, pt.
     """
     rest = 1.0 - fraction
     weights = np.array([rest**3, 3 * rest**2 * fraction, 3 * rest * fraction**2, fraction**3])
@@ -352,16 +341,8 @@ class Placement:
 def place(diagram: Diagram, sizes: Mapping[str, Size], labels: Mapping[tuple[str, str], Size]) -> Placement:
     """Lay a diagram out.
 
-    Parameters
-    ----------
-    sizes : mapping
-        Width and height of every box by key.
-    labels : mapping
-        Width and height of every arrow's label by (source, target), zero without a label.
-
-    Returns
-    -------
-    Placement
+    ``sizes``: width and height of every box by key; ``labels``: width and height of every arrow's label by (source,
+    target), zero without a label.
     """
     layers = _ordered(_layers(diagram), diagram)
     centres = _centres(layers, sizes, labels)
@@ -474,18 +455,12 @@ def without_causes(diagram: Diagram) -> Diagram:
 
 
 def _count(labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the number of times that a run took an arrow, where it is written."""
+    """Return the labels of the times a run took an arrow."""
     return tuple(text for text in labels if text.startswith("taken "))
 
 
 def place_radially(diagram: Diagram, sizes: Mapping[str, Size]) -> Placement:
-    """Lay a diagram out around its initial box.
-
-    Parameters
-    ----------
-    sizes : mapping
-        Width and height of every box by key.
-    """
+    """Lay a diagram out around its initial box. ``sizes``: width and height of every box by key."""
     keys = [box.key for box in diagram.boxes]
     middle = next((box.key for box in diagram.boxes if box.initial), keys[0])
     around = [key for key in keys if key != middle]
@@ -548,15 +523,8 @@ _HEAD = 7.0  # of an arrow
 def mode_graph(diagram: Diagram, most: int = MOST) -> str:
     """Return the picture of a mode graph.
 
-    Parameters
-    ----------
-    most : int
-        Number of modes to draw: those with the fewest transitions from the initial modes.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element without scripts; names are text and nothing else.
+    ``most``: number of modes to draw: those with the fewest transitions from the initial modes. Returns an ``<svg>``
+    element without scripts; names are text and nothing else.
     """
     shown = _nearest(diagram, most)
     sizes = {box.key: _box_size(box) for box in shown.boxes}

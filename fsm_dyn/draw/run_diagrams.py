@@ -37,28 +37,14 @@ class Strip:
 
 @dataclass(frozen=True)
 class Timeline:
-    """A run over time.
+    """A run over time."""
 
-    Attributes
-    ----------
-    name : str
-        Of the model.
-    bands : tuple of (float, float, str)
-        Begin and end of each interval in one mode, s, and its label, in order; some have no length.
-    colours : mapping of str to str
-        The colour of each label, ``#RRGGBB``.
-    transitions : tuple of float
-        Their times, s, rising.
-    t : ndarray, shape (n,)
-        Times of the values of `strips`, s, rising.
-    strips : tuple of Strip
-    """
-
-    name: str
+    name: str  # of the model
+    # begin and end of each interval in one mode, s, and its label, in order; some have no length
     bands: tuple[tuple[float, float, str], ...]
-    colours: Mapping[str, str]
-    transitions: tuple[float, ...]
-    t: Floats
+    colours: Mapping[str, str]  # the colour of each label, ``#RRGGBB``
+    transitions: tuple[float, ...]  # their times, s, rising
+    t: Floats  # shape (n,): times of the values of `strips`, s, rising
     strips: tuple[Strip, ...] = ()
 
     @property
@@ -74,11 +60,7 @@ class Timeline:
     def names_at(self, t: Floats, *, after: bool = True) -> list[str]:
         """Return the labels at times (s); at the end of a band that of the next one, or its own.
 
-        Parameters
-        ----------
-        t : ndarray, shape (n,)
-        after : bool
-            Which.
+        ``t``, shape (n,); ``after``: which.
         """
         lasting = [band for band in self.bands if band[1] > band[0]] or [self.bands[-1]]
         ends = np.array([band[1] for band in lasting])
@@ -268,7 +250,7 @@ _GREY: Final = PhaseFill("#C2D0B7")
 
 @dataclass(frozen=True)
 class Stay:
-    """A visit as the graph needs it: name, how long, s, and what began it."""
+    """A visit as the graph needs it: name, length (s), cause."""
 
     name: str
     duration: float
@@ -332,20 +314,9 @@ class VisitDiagram:
 def visit_diagram(stays: Sequence[Stay], fills: Mapping[str, PhaseFill], narrow: bool = False) -> VisitDiagram:
     """Return the boxes and edges of the visits of a run.
 
-    Parameters
-    ----------
-    stays : sequence of Stay
-        In order of time.
-    fills : mapping of str to PhaseFill
-        By name.
-    narrow : bool
-        Whether the boxes are in a column.
-
-    Returns
-    -------
-    VisitDiagram
-        With at most :data:`MOST` boxes: of more names those that take least time are one box, whose visits follow each
-        other without an edge.
+    ``stays``: in order of time; ``fills``: by name; ``narrow``: whether the boxes are in a column. Result: with at most
+    :data:`MOST` boxes: of more names those that take least time are one box, whose visits follow each other without an
+    edge.
     """
     spent: dict[str, float] = {}
     for stay in stays:

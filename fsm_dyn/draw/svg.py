@@ -31,15 +31,7 @@ FONT = "DejaVu Sans"  # comes with Matplotlib, so a picture looks the same every
 def mode_colours(names: Sequence[str]) -> dict[str, str]:
     """Give every mode a separate colour, of its band and of its node, the same in all pictures of one model.
 
-    Parameters
-    ----------
-    names : Sequence[str]
-        Of the modes, in the order of the graph.
-
-    Returns
-    -------
-    dict of str to str
-        Colours as ``#RRGGBB``.
+    ``names``: of the modes, in the order of the graph. Result: colours as ``#RRGGBB``.
     """
     colours: dict[str, str] = {}
     taken: set[str] = set()
@@ -50,7 +42,7 @@ def mode_colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def _variant(colour: str, number: int, taken: set[str]) -> str:
-    """Return a colour that is not taken: variant 0 is the colour, others have another hue and are darker."""
+    """Return a free colour: variant 0 is the colour, others have another hue and are darker."""
     if number == 0:
         return colour
     red, green, blue = (int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5))
@@ -144,12 +136,7 @@ def html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table as text, columns padded; the last column is left ragged.
 
-    Parameters
-    ----------
-    headings : Sequence[str]
-        One for each column.
-    rows : Sequence[Sequence[str]]
-        One text for each column.
+    ``headings``: one for each column; ``rows``: one text for each column.
     """
     lines = [list(headings), *[list(row) for row in rows]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
@@ -180,13 +167,7 @@ TEXT: Final = "#16191D"  # on fills of phases
 
 
 def body_colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return fill and edge of every body, in the order of their declaration.
-
-    Returns
-    -------
-    dict of str to (str, str)
-        Colours as ``#RRGGBB``.
-    """
+    """Return fill and edge of every body, in the order of their declaration. Result: colours as ``#RRGGBB``."""
     return {name: BODIES[i % len(BODIES)] for i, name in enumerate(names)}
 
 
@@ -219,15 +200,8 @@ class PhaseFill:
 def phase_fills(colours: Mapping[str, str]) -> dict[str, PhaseFill]:
     """Return the fill of every phase by its name.
 
-    Parameters
-    ----------
-    colours : mapping of str to str
-        In the order of the phases their colours, keys of :data:`FILLS`; empty: one not chosen by any phase.
-
-    Returns
-    -------
-    dict of str to PhaseFill
-        A reused colour comes with another texture, a reused texture with a number.
+    ``colours``: in the order of the phases their colours, keys of :data:`FILLS`; empty: one not chosen by any phase. A
+    reused colour comes with another texture, a reused texture with a number.
     """
     chosen = {colour for colour in colours.values() if colour}
     free = [name for name in _USUAL if name not in chosen] or list(_USUAL)

@@ -86,17 +86,13 @@ _NUMBERS: Final = ("room", "floats")
 
 
 class SpareParts(NamedTuple):
-    """Parts of modes embedded online: ``struct fsm_spare_parts`` of ``c99/fsm_spare_modes.h``.
-
-    Attributes
-    ----------
-    guards : list of (event, subject, direction, unit, quantity, sign, first open, number open, enclosure)
-    """
+    """Parts of modes embedded online: ``struct fsm_spare_parts`` of ``c99/fsm_spare_modes.h``."""
 
     state_begin: list[int]
     flags: list[int]
     flags_of_all: int
     guard_begin: list[int]
+    # list of (event, subject, direction, unit, quantity, sign, first open, number open, enclosure)
     guards: list[tuple[int, int, float, float, int, float, int, int, int]]
     corners: list[int]
     lengths: list[int]
@@ -135,12 +131,7 @@ def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> Spa
 def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) -> int:
     """Return the number of eight-byte words of a machine for ``count`` further modes, on 64 bits.
 
-    Parameters
-    ----------
-    count : int
-        Modes.
-    real : function
-        The number of words for a number of values.
+    ``real``, function.
     """
     s = tables.sizes
     contacts, most, transitions = (
@@ -283,13 +274,7 @@ def texts(name: str, values: Iterable[str]) -> str:
 
 
 class Data:
-    """Definitions of arrays, and their views in structures.
-
-    Parameters
-    ----------
-    prefix : str
-        Beginning of the names of all arrays.
-    """
+    """Definitions of arrays, and their views in structures. ``prefix``: beginning of the names of all arrays."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
@@ -387,11 +372,6 @@ def tunable_parameters(run: ExportedRun) -> list[str]:
 
     A change of the others would change gaps, constraints or inertia, and so require a new assembly of the start, or
     values computed at the export.
-
-    Parameters
-    ----------
-    run : ExportedRun
-        The exported run.
     """
     structural = structural_parameters(run.automaton) | tabled_parameters(run)
     if not has_settable_start(run.automaton):
@@ -536,12 +516,7 @@ _NAMELESS: Final = "fsm_nameless_kernel"
 class KernelTexts:
     """Programs of a model in C, kept on disk between its exports by the digests of the programs.
 
-    Parameters
-    ----------
-    digest : str
-        Of the mechanism.
-    kind : str
-        Of the functions; each kind is one file.
+    ``digest``: of the mechanism. ``kind``: of the functions; each kind is one file.
     """
 
     def __init__(self, digest: str, kind: str = "kernels") -> None:

@@ -66,15 +66,8 @@ _TEMPLATES: Final = {
 def modelica(run: ExportedRun, mode: str | None = None) -> bytes:
     """Return the text of a model.
 
-    Parameters
-    ----------
-    mode : str, optional
-        Name of an exported mode; that of the start by default. Other modes have a start that need not be one of theirs.
-
-    Raises
-    ------
-    InputError
-        There is no such mode.
+    ``mode``: name of an exported mode; that of the start by default. Other modes have a start that need not be one of
+    theirs. Raises InputError: there is no such mode.
     """
     names = run.names["mode"]
     if mode is not None and mode not in names:
@@ -208,17 +201,8 @@ _FAR: Final = 10.0  # m, half the side of a drawn plane
 def mjcf(mechanism: Mechanism, values: Mapping[str, ParameterValue], start: Mapping[str, float]) -> bytes:
     """Return the document.
 
-    Parameters
-    ----------
-    values : mapping
-        Parameters, SI.
-    start : mapping
-        Coordinates at the start, the key frame ``start``, SI.
-
-    Raises
-    ------
-    InputError
-        A body is not reached by turns about and displacements along axes of frames above it, linear in coordinates.
+    ``values``: parameters, SI; ``start``: coordinates at the start, the key frame ``start``, SI. Raises InputError: a
+    body is not reached by turns about and displacements along axes of frames above it, linear in coordinates.
     """
     return _MujocoModel(mechanism, values).written(start)
 
@@ -269,10 +253,7 @@ class _Ways:
     def linear(self, function: Callable[[Mapping[str, ParameterValue]], Array], text: Text) -> Linear:
         """Return a function of coordinates as a linear one.
 
-        Raises
-        ------
-        InputError
-            It is not linear, or depends on more than parameters and coordinates.
+        Raises InputError: it is not linear, or depends on more than parameters and coordinates.
         """
         names = [name for name in dict.fromkeys(free_names(parse(text))) if name in self.mechanism.coordinates]
 
@@ -344,10 +325,7 @@ class _Ways:
     def to(self, point: str, frame: str | None) -> list[_Step]:
         """Return the steps to a point, turned with a frame; without one with the last frame that the point is given in.
 
-        Raises
-        ------
-        InputError
-            The point is given by axes of a frame that is none above.
+        Raises InputError: the point is given by axes of a frame that is none above.
         """
         parts: list[tuple[str, Linear]] = []
         chain = [point]

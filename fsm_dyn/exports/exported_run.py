@@ -37,17 +37,11 @@ _COMPONENTS: Final = tuple(f"{part}_{axis}" for part in ("force", "torque") for 
 
 @dataclass(frozen=True)
 class ForceOutputs:
-    """Outputs after those of the model.
+    """Outputs after those of the model."""
 
-    Attributes
-    ----------
-    units : mapping
-        Unit by name, in their order; empty for a number, or in a model without units.
-    program : Program, optional
-        Gives ``outputs`` (n,) from the state with rates of speeds and multipliers; None without any.
-    """
-
+    # unit by name, in their order; empty for a number, or in a model without units
     units: Mapping[str, str] = field(default_factory=dict)
+    # gives ``outputs`` (n,) from the state with rates of speeds and multipliers; None without any
     program: Program | None = None
 
 
@@ -56,11 +50,7 @@ def force_outputs(automaton: Automaton, outputs: Outputs = "listed") -> ForceOut
 
     In addition to the listed ones these are, unless they vanish in every motion, ``pin_<connection>_force_x`` to
     ``_torque_z`` in N, and ``contact_<contact>_normal``, ``_friction``, ``_friction2``, zero while the contact is open.
-
-    Parameters
-    ----------
-    outputs : str
-        One of :data:`OUTPUTS`.
+    ``outputs``: one of :data:`OUTPUTS`.
     """
     mechanism = automaton.mechanism
     listed = listed_outputs(mechanism.pins)
@@ -120,10 +110,7 @@ def identifier(name: str) -> str:
 def prefix_of(model: str) -> str:
     """Return the prefix of all identifiers and files of a model.
 
-    Raises
-    ------
-    InputError
-        It is the name of a file of the export or of a target of its Makefile.
+    Raises InputError: it is the name of a file of the export or of a target of its Makefile.
     """
     prefix = identifier(model)
     if prefix.lower() in _TAKEN or prefix.lower().startswith("fsm_"):
@@ -139,10 +126,7 @@ def prefix_of(model: str) -> str:
 def identifiers(kind: str, names: Sequence[str]) -> list[str]:
     """Return the identifiers of names of one kind.
 
-    Raises
-    ------
-    InputError
-        Two names have the same identifier, or a name has the identifier of their number (``COUNT``).
+    Raises InputError: two names have the same identifier, or a name has the identifier of their number (``COUNT``).
     """
     known: dict[str, str] = {COUNT: "the number of all"}
     for name in names:
@@ -179,54 +163,26 @@ WORDS_OF: Final[Mapping[Real, Callable[[int], int]]] = {"double": int, "float": 
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """An automaton ready for export, with the model's own start and schedule.
-
-    Attributes
-    ----------
-    automaton : Automaton
-    tables : Tables
-        The exported modes; the addresses of kernels are left out.
-    programs : sequence of (rhs, full)
-        Of the modes, in the order of the tables.
-    mode_names : sequence of str
-    x, c : float64 arrays
-        State and context at the start.
-    mode : int
-        Number of the mode at the start.
-    inputs : InputSignals
-        The model's own schedule.
-    options : RunOptions
-        Resolved: an explicit method, ``until`` (s) the end of the model's own schedule, ``atol`` for each state.
-    numerics : Numerics
-    spare : int
-        Number of further modes that a machine can embed online.
-    real : "double" or "float"
-        Type of the numbers in C.
-    forces : ForceOutputs
-        Outputs after those of the model.
-    phases : PhaseRules, optional
-    outputs : "listed", "all" or "reals"
-        See :data:`fsm_dyn.exports.exported_run.OUTPUTS`.
-    icon : bytes
-        PNG of the mechanism at its start; empty without a drawing.
-    """
+    """An automaton ready for export, with the model's own start and schedule."""
 
     automaton: Automaton
-    tables: Tables
-    programs: Sequence[tuple[Program, Program]]
+    tables: Tables  # the exported modes; the addresses of kernels are left out
+    programs: Sequence[tuple[Program, Program]]  # sequence of (rhs, full): of the modes, in the order of the tables
     mode_names: Sequence[str]
+    # x, c: float64 arrays: state and context at the start
     x: NDArray[np.float64]
     c: NDArray[np.float64]
-    mode: int
-    inputs: InputSignals
+    mode: int  # number of the mode at the start
+    inputs: InputSignals  # the model's own schedule
+    # resolved: an explicit method, ``until`` (s) the end of the model's own schedule, ``atol`` for each state
     options: RunOptions
     numerics: Numerics
-    spare: int = 0
-    real: Real = "double"
+    spare: int = 0  # number of further modes that a machine can embed online
+    real: Real = "double"  # "double" or "float": type of the numbers in C
     forces: ForceOutputs = field(default_factory=ForceOutputs)
     phases: PhaseRules | None = None
-    outputs: Outputs = "listed"
-    icon: bytes = b""
+    outputs: Outputs = "listed"  # "listed", "all" or "reals": see :data:`fsm_dyn.exports.exported_run.OUTPUTS`
+    icon: bytes = b""  # PNG of the mechanism at its start; empty without a drawing
 
     @property
     def prefix(self) -> str:

@@ -44,15 +44,7 @@ _FLAGS: Final = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-fvisibility=
 def compiler() -> list[str]:
     """Return the C compiler: of the environment variable CC, the one Python was built with, or cc.
 
-    Returns
-    -------
-    list of str
-        The words of the command; CC may have several, as ``ccache gcc``.
-
-    Raises
-    ------
-    InputError
-        There is none.
+    Returns the words of the command; CC may have several, as ``ccache gcc``. Raises InputError: there is none.
     """
     chosen = shlex.split(os.environ.get("CC", ""))
     built_with = shlex.split(sysconfig.get_config_var("CC") or "")[:1]  # its options are those of Python
@@ -68,24 +60,9 @@ def compiler() -> list[str]:
 def shared_library(sources: Mapping[str, bytes], compiled: Sequence[str]) -> bytes:
     """Compile sources to a shared library.
 
-    Parameters
-    ----------
-    sources : mapping
-        Contents of C files and headers by their paths.
-    compiled : sequence of str
-        Those that are compiled; the others are included.
-
-    Returns
-    -------
-    bytes
-        The library; the same whether its object code was kept or not.
-
-    Raises
-    ------
-    InputError
-        There is no C compiler.
-    RunError
-        The compiler failed.
+    ``sources``: contents of C files and headers by their paths. ``compiled``: those that are compiled; the others are
+    included. Returns the library; the same whether its object code was kept or not. Raises InputError: there is no C
+    compiler. Raises RunError: the compiler failed.
     """
     command = compiler()
     flags = [*_FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
@@ -166,13 +143,7 @@ def icon(trajectory: Trajectory) -> bytes:
 
 
 def terminals(run: ExportedRun, variables: Collection[str]) -> bytes:
-    """Return terminalsAndIcons.xml for FMI 3.0.
-
-    Parameters
-    ----------
-    variables : collection of str
-        Names of all variables of the unit.
-    """
+    """Return terminalsAndIcons.xml for FMI 3.0. ``variables``: names of all variables of the unit."""
     root = Element("fmiTerminalsAndIcons", fmiVersion="3.0")
     if run.icon:
         shown = SubElement(root, "GraphicalRepresentation")
@@ -227,45 +198,26 @@ _EVENTS: Final = {
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable of a unit.
+    """One variable of a unit."""
 
-    Attributes
-    ----------
-    role : str
-        ``time``, ``parameter``, ``input``, ``output``, ``state``, ``mode``, ``contact``, ``phase``, ``derivative`` or
-        ``indicator``.
-    name : str
-        In the syntax of structured names.
-    description : str
-    reference : int
-        The value reference: its place among all variables.
-    causality, variability, initial : str
-        In the words of the standard; ``initial`` is empty if the standard allows one value only.
-    start : float, optional
-    limits : tuple of float
-        Least and greatest value; infinite: no limit.
-    nominal : float
-        Usual size of its values: of a state the scale of its tolerance, else the mechanism's own unit.
-    unit : str
-        Empty for a variable without unit.
-    state : int, optional
-        Of a derivative, the value reference of its state.
-    kind : str
-        Type of its values: ``real``, ``integer``, ``enumeration``, ``boolean``.
-    """
-
+    # ``time``, ``parameter``, ``input``, ``output``, ``state``, ``mode``, ``contact``, ``phase``, ``derivative`` or
+    # ``indicator``
     role: str
-    name: str
+    name: str  # in the syntax of structured names
     description: str
-    reference: int
+    reference: int  # the value reference: its place among all variables
+    # causality, variability, initial: in the words of the standard; ``initial`` is empty if the standard allows one
+    # value only
     causality: str
     variability: str
     initial: str = ""
     start: float | None = None
-    unit: str = ""
-    state: int | None = None
-    limits: tuple[float, float] = (-math.inf, math.inf)
+    unit: str = ""  # empty for a variable without unit
+    state: int | None = None  # of a derivative, the value reference of its state
+    limits: tuple[float, float] = (-math.inf, math.inf)  # least and greatest value; infinite: no limit
+    # usual size of its values: of a state the scale of its tolerance, else the mechanism's own unit
     nominal: float = 1.0
+    # type of its values: ``real``, ``integer``, ``enumeration``, ``boolean``
     kind: Literal["real", "integer", "enumeration", "boolean"] = "real"
 
     @property
@@ -285,10 +237,7 @@ class Variable:
 def list_variables(run: ExportedRun) -> list[Variable]:
     """Return all variables in the order of their value references, which the sources of a unit number alike.
 
-    Raises
-    ------
-    InputError
-        Two of them have the same name.
+    Raises InputError: two of them have the same name.
     """
     found = [replace(variable, reference=k) for k, variable in enumerate(_variables(run))]
     first_state = next((v.reference for v in found if v.role == "state"), 0)
@@ -542,16 +491,8 @@ _KINDS_2: Final = {"real": "Real", "integer": "Integer", "enumeration": "Enumera
 def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
     """Return modelDescription.xml; `compiled` are the sources of the binary.
 
-    Parameters
-    ----------
-    run : ExportedRun
-        The exported run.
-    variables : Sequence[Variable]
-        In the order of their value references.
-    token : str
-        The unit's ``guid``.
-    compiled : Sequence[str]
-        Names of C sources.
+    ``variables``: in the order of their value references; ``token``: the unit's ``guid``; ``compiled``: names of C
+    sources.
     """
     indicators = sum(variable.role == "indicator" for variable in variables)
     root = description_root(run, "2.0", guid=token, numberOfEventIndicators=str(indicators))
@@ -690,11 +631,6 @@ def tangents_source(run: ExportedRun) -> str:
     directional derivatives of ``x_dot``, of all speeds (functions of the independent ones), of its guards and, for
     outputs of connections, of the multipliers; to the tangent of these outputs the state is that with the rates of
     the speeds and the multipliers.
-
-    Parameters
-    ----------
-    run : ExportedRun
-        The exported run.
     """
     parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
     known = KernelTexts(run.automaton.mechanism.digest, "tangents")
@@ -743,19 +679,8 @@ _SYSTEMS: Final = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "w
 def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> dict[str, bytes]:
     """Return the files in a unit by their paths, its binary for this platform among them.
 
-    Parameters
-    ----------
-    sources : mapping
-        The files of the export to C99.
-    version : int
-        2 or 3, of the standard.
-
-    Raises
-    ------
-    InputError
-        There is no C compiler; two variables have the same name.
-    RunError
-        The compiler failed.
+    ``sources``: the files of the export to C99; ``version``: 2 or 3, of the standard. Raises InputError: there is no C
+    compiler; two variables have the same name. Raises RunError: the compiler failed.
     """
     prefix, variables = run.prefix, list_variables(run)
     own = resources.files("fsm_dyn.exports") / "fmi"

@@ -90,13 +90,7 @@ def real(value: float) -> Field:
 
 
 class Image:
-    """Constant data from an address on, eight bytes aligned.
-
-    Parameters
-    ----------
-    begin : int
-        Address of the first byte.
-    """
+    """Constant data from an address on, eight bytes aligned. ``begin``: address of the first byte."""
 
     def __init__(self, begin: int) -> None:
         self._begin = begin
@@ -178,39 +172,21 @@ _KERNEL, _OF_ONE, _OF_TWO = range(len(_TYPES))
 
 @dataclass(frozen=True)
 class WasmModel:
-    """A module and the addresses in it.
+    """A module and the addresses in it."""
 
-    Attributes
-    ----------
-    module : bytes
-        Imports memory, table and elementary functions of the runtime from ``runtime``.
-    model : int
-        Address of ``struct fsm_model``.
-    end : int
-        Address after the data; the caller's memory may begin there.
-    kernels : int
-        Number of table entries used from ``TABLE_BEGIN`` on.
-    report, pins, extra : int, int, sequence of int
-        Table indices of the report, of the outputs of connections (0 without any), and of further programs.
-    """
-
-    module: bytes
-    model: int
-    end: int
-    kernels: int
+    module: bytes  # imports memory, table and elementary functions of the runtime from ``runtime``
+    model: int  # address of ``struct fsm_model``
+    end: int  # address after the data; the caller's memory may begin there
+    kernels: int  # number of table entries used from ``TABLE_BEGIN`` on
+    # report, pins, extra: table indices of the report, of the outputs of connections (0 without any), and of further
+    # programs
     report: int
     pins: int
     extra: Sequence[int]
 
 
 def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
-    """Return the model as WebAssembly.
-
-    Parameters
-    ----------
-    further : sequence of Program
-        Compiled too, to be called from outside.
-    """
+    """Return the model as WebAssembly. ``further``: compiled too, to be called from outside."""
     image, bodies = Image(DATA_BEGIN), []
     run = for_page_memory(run)
 
@@ -369,12 +345,7 @@ _FLAGS: Final = (
 def build() -> bytes:
     """Return the runtime as WebAssembly.
 
-    Raises
-    ------
-    InputError
-        There is no clang.
-    RunError
-        It does not compile: parts of the toolchain are missing.
+    Raises InputError: there is no clang. Raises RunError: it does not compile: parts of the toolchain are missing.
     """
     if shutil.which("clang") is None:
         raise InputError(
@@ -406,14 +377,8 @@ PERIOD: Final = 1e-3  # s, of the inputs' samples
 def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict[str, Any], bytes]:
     """Return the data of a page, and the model as WebAssembly.
 
-    Parameters
-    ----------
-    run : ExportedRun
-        Of a coupled graph, if the pointer moves ports.
-    graph : ModeGraph
-        The graph of the run.
-    own_ports : bool
-        Whether the ports are declared in the model file, not default ones.
+    ``run``: of a coupled graph, if the pointer moves ports; ``own_ports``: whether the ports are declared in the model
+    file, not default ones.
     """
     layout = run.automaton.terms.layout
     ports = coupled_ports(run.automaton.mechanism)
@@ -624,14 +589,8 @@ def for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph
 def page(run: ExportedRun, graph: ModeGraph, own_ports: bool, shared: bool = False) -> bytes:
     """Return the page.
 
-    Parameters
-    ----------
-    run : ExportedRun
-        Run of the graph returned by :func:`for_page`.
-    own_ports : bool
-        Whether the ports are declared in the model file, not default ones.
-    shared : bool
-        Whether the page reads the runtime from :data:`RUNTIME_SCRIPT` in its folder.
+    ``run``: run of the graph returned by :func:`for_page`; ``own_ports``: whether the ports are declared in the model
+    file, not default ones; ``shared``: whether the page reads the runtime from :data:`RUNTIME_SCRIPT` in its folder.
     """
     data, module = page_data(run, graph, own_ports)
     runtime = f'<script src="{RUNTIME_SCRIPT}"></script>\n' if shared else _holder("runtime-data", BINARY.read_bytes())

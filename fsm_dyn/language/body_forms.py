@@ -95,10 +95,7 @@ class ToleranceForm(KeyedMapping):
 def toleranced(tree: Tree) -> tuple[Text, ParameterTolerance | None]:
     """Return the nominal value of a scalar parameter, and its tolerance if it has one.
 
-    Raises
-    ------
-    ModelError
-        The text or mapping of the tolerance is invalid; with its place.
+    Raises ModelError: the text or mapping of the tolerance is invalid; with its place.
     """
     if isinstance(tree, LocatedMapping):
         return _of_form(ToleranceForm.read(tree))
@@ -258,18 +255,7 @@ def _point(tree: Tree) -> tuple[Text, ...]:
 
 
 def points_of(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
-    """Return a list of at least so many points, each of 2 or 3 expressions.
-
-    Parameters
-    ----------
-    tree : Tree
-        The list.
-
-    Raises
-    ------
-    ModelError
-        It is no such list.
-    """
+    """Return a list of at least so many points, each of 2 or 3 expressions. Raises ModelError: it is no such list."""
     items = as_items(tree, "the points")
     if not least <= len(items) <= MAX_POINTS:
         raise ModelError("too few or too many points", tree.where, found=describe(tree), allowed=f"at least {least}")

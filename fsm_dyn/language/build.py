@@ -215,15 +215,7 @@ def free_name(stem: str, taken: set[str]) -> str:
 def frame_of(name: str, form: FrameForm) -> Frame:
     """Return the frame `name`.
 
-    Parameters
-    ----------
-    form : FrameForm
-        Its entry.
-
-    Raises
-    ------
-    ModelError
-        Its keys are not compatible, or an axis is unknown.
+    ``form``: its entry. Raises ModelError: its keys are not compatible, or an axis is unknown.
     """
     kind = exactly_one(form, ("rotate", "body", "space", "euler_parameters"))
     where = where_of(name)
@@ -398,12 +390,8 @@ _NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
 def axes_of(mechanism: Mechanism, admittance: bool = False) -> tuple[CoupledPort, ...]:
     """Return the ports of a mechanism with their axes for coupling.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With its joints as coordinates.
-    admittance : bool
-        Whether the force of the hand is an input, for devices with a force sensor that follow the motion of the port.
+    ``mechanism``: with its joints as coordinates; ``admittance``: whether the force of the hand is an input, for
+    devices with a force sensor that follow the motion of the port.
     """
 
     def axis(
@@ -430,21 +418,10 @@ def axes_of(mechanism: Mechanism, admittance: bool = False) -> tuple[CoupledPort
 def coupled(written: Mechanism, expanded: Mechanism, admittance: bool, own_speeds: bool) -> Mechanism:
     """Return a mechanism with the couplers of its ports after its written entries.
 
-    Parameters
-    ----------
-    written : Mechanism
-        Mechanism without expanded joints.
-    expanded : Mechanism
-        Mechanism with expanded joints.
-    admittance : bool
-        Whether the force of the hand is an input, for devices with a force sensor that follow the motion of the port.
-    own_speeds : bool
-        Whether the file declares speeds; otherwise every coordinate has a speed.
-
-    Raises
-    ------
-    ModelError
-        There is no port; the body of a rotation has no frame; a name is taken.
+    ``written``: mechanism without expanded joints. ``expanded``: mechanism with expanded joints. ``admittance``:
+    whether the force of the hand is an input, for devices with a force sensor that follow the motion of the port.
+    ``own_speeds``: whether the file declares speeds; otherwise every coordinate has a speed. Raises ModelError: there
+    is no port; the body of a rotation has no frame; a name is taken.
     """
     if not written.ports:
         raise ModelError(
@@ -612,15 +589,8 @@ class _Couplers:
 def build(form: MechanismForm, default_name: str) -> Mechanism:
     """Return the mechanism of `form`, before the check of cross-references.
 
-    Parameters
-    ----------
-    default_name : str
-        Of a model without a name.
-
-    Raises
-    ------
-    ModelError
-        Keys contradict each other, or a required one is missing.
+    ``default_name``: of a model without a name. Raises ModelError: keys contradict each other, or a required one is
+    missing.
     """
     frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
     if not form.bodies:
@@ -683,10 +653,7 @@ def _requirements(form: MechanismForm) -> dict[str, Requirement]:
 def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
     """Return the mechanism with its expanded joints after its written entries.
 
-    Raises
-    ------
-    ModelError
-        A joint cannot be expanded, or creates an existing name.
+    Raises ModelError: a joint cannot be expanded, or creates an existing name.
     """
     absolute = form.joint_coordinates != "relative"
     moving = (*mechanism.coordinates, *mechanism.inputs, "t")
@@ -775,10 +742,7 @@ def _contacts(
 def _imposed(form: MechanismForm) -> dict[str, Imposition]:
     """Return the constraints to impose, those of scenarios after those of the section.
 
-    Raises
-    ------
-    ModelError
-        One has the name of an input, or of another one.
+    Raises ModelError: one has the name of an input, or of another one.
     """
     found = dict(form.imposed)
     for scenario in form.scenarios.values():

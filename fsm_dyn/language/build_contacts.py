@@ -54,15 +54,7 @@ NEWTONIAN, ORIGIN = "N", "O"
 def shapes_of(form: MechanismForm) -> dict[str, Shape]:
     """Return the shapes of a model.
 
-    Parameters
-    ----------
-    form : MechanismForm
-        The whole model.
-
-    Raises
-    ------
-    ModelError
-        A shape is contradictory or incomplete, or a polygon has no interior.
+    ``form``: the whole model. Raises ModelError: a shape is contradictory or incomplete, or a polygon has no interior.
     """
     values: Mapping[str, ParameterValue] | None = None
     if form.shapes:
@@ -334,10 +326,7 @@ def touching(
 ) -> list[FeatureContact]:
     """Return the contacts between two lists of features, named after `name`, without further properties.
 
-    Raises
-    ------
-    ModelError
-        No feature of the one can touch any of the other, or there are far too many pairs.
+    Raises ModelError: no feature of the one can touch any of the other, or there are far too many pairs.
     """
     pairs = [(a, b) for a in first for b in second if can_touch(a, b, shapes)]
     if not pairs:
@@ -429,13 +418,7 @@ def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool
 
 
 def feature_list(name: str, shapes: Mapping[str, Shape]) -> list[Feature]:
-    """Return the features of the shape `name`.
-
-    Raises
-    ------
-    ModelError
-        There is no such shape.
-    """
+    """Return the features of the shape `name`. Raises ModelError: there is no such shape."""
     shape = shapes.get(name)
     if shape is None:
         raise ModelError(
@@ -507,13 +490,7 @@ def _check_tangential(name: str, form: ContactForm) -> None:
 
 
 def compliance_of(what: str, form: HasKeys, compliance: Compliance | None) -> Compliance | None:
-    """Return the compliance of `form`, if it has one.
-
-    Raises
-    ------
-    ModelError
-        It has a restitution too.
-    """
+    """Return the compliance of `form`, if it has one. Raises ModelError: it has a restitution too."""
     for key in RESTITUTION if compliance is not None else ():
         if key in form.written_keys():
             raise ModelError(
@@ -641,13 +618,9 @@ _SOLIDS = ("box", "polyhedron", "sphere", "disk", "curve", "circle", "polygon")
 def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, ContactForm]:
     """Return the entries of ``contacts``, those between all of several shapes written out.
 
-    A pair is named after its shapes. A pair listed by another entry is left to it.
-
-    Raises
-    ------
-    ModelError
-        No two of the shapes can touch, two entries name the same pair, or two solids would pass through each other,
-        because contacts between their kinds are unknown.
+    A pair is named after its shapes. A pair listed by another entry is left to it. Raises ModelError: no two of the
+    shapes can touch, two entries name the same pair, or two solids would pass through each other, because contacts
+    between their kinds are unknown.
     """
     listed = {frozenset(entry.pair) for entry in form.contacts.values() if entry.pair is not None}
     entries: dict[str, ContactForm] = {}
@@ -674,10 +647,7 @@ def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[st
 def imposed_touching(form: MechanismForm, entry: Imposition, shapes: Mapping[str, Shape]) -> list[FeatureContact]:
     """Return the contacts of two shapes that touch while a constraint is imposed.
 
-    Raises
-    ------
-    ModelError
-        They cannot touch, do not move relative to each other, or a contact of the model lists them.
+    Raises ModelError: they cannot touch, do not move relative to each other, or a contact of the model lists them.
     """
     pair = entry.contact or ("", "")
     first, second = (feature_list(word, shapes) for word in pair)
@@ -704,10 +674,7 @@ def imposed_touching(form: MechanismForm, entry: Imposition, shapes: Mapping[str
 def unlisted_pairs(mechanism: Mechanism) -> dict[tuple[str, str], int]:
     """Return the pairs of shapes of different bodies that can touch and that no contact lists.
 
-    Returns
-    -------
-    dict
-        By pair the number of its pairs of features.
+    Result: by pair the number of its pairs of features.
     """
     listed = {
         frozenset(feature.shape for feature in contact.features)

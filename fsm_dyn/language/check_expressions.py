@@ -62,13 +62,7 @@ _GRAVITATIONAL = multiply(ACCELERATION, multiply(LENGTH, LENGTH))  # of a distan
 
 
 def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
-    """Check the expressions of every load.
-
-    Raises
-    ------
-    ModelError
-        At the first invalid one.
-    """
+    """Check the expressions of every load. Raises ModelError at the first invalid one."""
     fixed = _fixed_frames(mechanism)
     for load in mechanism.loads:
         what = f"load {load.name!r}"
@@ -91,10 +85,7 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
 def check_impulses(transition: TransitionSpec, mechanism: Mechanism, scopes: Scopes) -> None:
     """Check the impulses of a transition: forces and torques times time, and none on a driven coordinate.
 
-    Raises
-    ------
-    ModelError
-        At the first invalid one.
+    Raises ModelError at the first invalid one.
     """
     for number, impulse in enumerate(transition.impulses, 1):
         what = f"impulse {number} of transition {transition.name!r}"
@@ -188,12 +179,7 @@ def with_controllers(scopes: Scopes, mechanism: Mechanism) -> ControllerScopes:
     """Return the scopes with the quantities of controllers.
 
     Memory and outputs have their written units, inputs the units of their expressions: an input may name memory and
-    outputs of all controllers, and the inputs above it.
-
-    Raises
-    ------
-    ModelError
-        A unit is none, or an input does not fit.
+    outputs of all controllers, and the inputs above it. Raises ModelError: a unit is none, or an input does not fit.
     """
     dimensions = {
         item.name: unit_dimension(item.unit, f"{item.name!r}")
@@ -215,24 +201,9 @@ def with_controllers(scopes: Scopes, mechanism: Mechanism) -> ControllerScopes:
 def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:
     """Check kinds, visibility and dimensions of every expression.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    known : mapping of str to Declaration
-        All names of the mechanism.
-    units : bool
-        Whether the model writes units.
-
-    Returns
-    -------
-    dict
-        The dimension of each parameter (``lip[0]`` for elements), coordinate, input, speed and output; dimensionless in
-        a model without units.
-
-    Raises
-    ------
-    ModelError
-        At the first invalid expression.
+    ``known``: all names of the mechanism; ``units``: whether the model writes units. Returns the dimension of each
+    parameter (``lip[0]`` for elements), coordinate, input, speed and output; dimensionless in a model without units.
+    Raises ModelError at the first invalid expression.
     """
     scopes, named = scopes_and_dimensions(mechanism, known, units)
     constant, coordinates, inputs, speeds = scopes.constant, named.coordinates, named.inputs, named.speeds
@@ -287,10 +258,7 @@ class Named:
 def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> tuple[Scopes, Named]:
     """Return the scopes of a model, and the dimensions of its coordinates, inputs, speeds and controllers.
 
-    Raises
-    ------
-    ModelError
-        At the first invalid parameter, input or speed.
+    Raises ModelError at the first invalid parameter, input or speed.
     """
     constant = parameter_scope(mechanism, known, units)
     coordinates = _coordinates(mechanism)

@@ -76,19 +76,9 @@ def check_requirements(
 ) -> None:
     """Check the names and units of all requirements and phases.
 
-    Parameters
-    ----------
-    known : mapping of str to Declaration
-        The declarations of the model.
-    dimensions : mapping of str to Dimension
-        Of coordinates, speeds, inputs and outputs, as ``check_expressions`` returns them.
-    units : bool
-        Whether the model has units.
-
-    Raises
-    ------
-    ModelError
-        At the first requirement or phase with such a defect, with its place.
+    ``known``: the declarations of the model; ``dimensions``: of coordinates, speeds, inputs and outputs, as
+    ``check_expressions`` returns them; ``units``: whether the model has units. Raises ModelError at the first
+    requirement or phase with such a defect, with its place.
     """
     for entry in mechanism.pins.values():
         _check_pin(entry, mechanism)
@@ -344,10 +334,7 @@ def _check_conjunction(
 def check_words(mechanism: Mechanism) -> None:
     """Check that the parts with names in ``names`` exist, and warn of phases that no run can reach.
 
-    Raises
-    ------
-    ModelError
-        At the first name of a part that does not exist.
+    Raises ModelError at the first name of a part that does not exist.
     """
     parts: dict[str, object] = {
         **mechanism.contacts, **mechanism.shapes, **mechanism.bodies, **mechanism.inputs, **mechanism.outputs,
@@ -377,13 +364,7 @@ class References:
         self.frames = ["N", *mechanism.frames]
 
     def check(self) -> None:
-        """Check all of them.
-
-        Raises
-        ------
-        ModelError
-            At the first name of unknown or wrong kind.
-        """
+        """Check all of them. Raises ModelError at the first name of unknown or wrong kind."""
         m = self.mechanism
         for frame in m.frames.values():
             self._frame(frame.parent)
@@ -626,12 +607,7 @@ _RESTS: Final = frozenset({"rest", "at_rest", "equilibrium", "static", "settled"
 def ordered(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism with frames and points in the order of their dependencies.
 
-    The order of the file is kept wherever it can be.
-
-    Raises
-    ------
-    ModelError
-        If frames or points form a cycle.
+    The order of the file is kept wherever it can be. Raises ModelError if frames or points form a cycle.
     """
     frame_needs = {name: [frame.parent] for name, frame in mechanism.frames.items()}
     point_needs = {name: _points_of(point) for name, point in mechanism.points.items()}
@@ -689,10 +665,7 @@ def _cycle(cycle: list[str], places: Mapping[str, Location], what: str) -> Model
 def check(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism checked, with frames and points in order and ``uses_units`` set.
 
-    Raises
-    ------
-    ModelError
-        At the first defect.
+    Raises ModelError at the first defect.
     """
     known = declarations(mechanism)
     References(mechanism, known).check()

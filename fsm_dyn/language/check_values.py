@@ -55,10 +55,7 @@ class UnitCheck:
     def type(self, attribute: str) -> DimensionedValue | None:
         """Return kind, dimension and value of an expression here or around; None if it is not given.
 
-        Raises
-        ------
-        ModelError
-            It does not fit.
+        Raises ModelError: it does not fit.
         """
         if attribute in self.types:
             return self.types[attribute]
@@ -77,10 +74,7 @@ class UnitCheck:
     def check(self) -> None:
         """Check scope, kind and dimension of every expression, those of inner mappings included.
 
-        Raises
-        ------
-        ModelError
-            At the first that does not fit.
+        Raises ModelError at the first that does not fit.
         """
         for attribute, key in keys_of(type(self.entry)).values():
             if key.is_expression:
@@ -127,17 +121,8 @@ class _Noun:
 def check_bounds(entry: KeyedMapping, value_of: Callable[[Text, Any], float | None], owner: str = "") -> None:
     """Check that every constant of a mapping has a finite value within its bounds.
 
-    Parameters
-    ----------
-    value_of : callable
-        Of an expression and its noun: the value, None if it depends on more than parameters.
-    owner : str, optional
-        Label of the mapping around it.
-
-    Raises
-    ------
-    ModelError
-        At the first without.
+    ``value_of``: of an expression and its noun: the value, None if it depends on more than parameters; ``owner``: label
+    of the mapping around it. Raises ModelError at the first without.
     """
     label = entry.label or owner
     cls: Any = type(entry)
@@ -186,17 +171,8 @@ Numbers = Mapping[str, float | Sequence[float]]
 def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
     """Evaluate the expressions of parameters alone and refuse impossible values.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The model.
-    values : mapping, optional
-        All parameters, SI; by default those of the file.
-
-    Raises
-    ------
-    ModelError
-        A value is not finite, a mass negative, a table not in the order of time, and so on.
+    ``values``: all parameters, SI; by default those of the file. Raises ModelError: a value is not finite, a mass
+    negative, a table not in the order of time, and so on.
     """
     if values is None:
         values = evaluate_parameters(mechanism, {})
@@ -378,10 +354,7 @@ LIKE = 0.2  # rad; pieces of a curve with nearer begins are the same
 def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, ...]]:
     """Return the sense of the corners (+1: anticlockwise), and the corners out of reach from outside.
 
-    Raises
-    ------
-    ModelError
-        Neighbouring points coincide, or the polygon has no interior.
+    Raises ModelError: neighbouring points coincide, or the polygon has no interior.
     """
     points = places(shape, values)
     count = len(points)
@@ -407,10 +380,7 @@ def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, 
 def curve_sense(shape: CurveShape, values: Values) -> int:
     """Return +1 for an anticlockwise curve, else -1; it must close.
 
-    Raises
-    ------
-    ModelError
-        It does not close, or has no interior.
+    Raises ModelError: it does not close, or has no interior.
     """
     if shape.points:
         found = places(shape, values)
@@ -433,15 +403,8 @@ def curve_sense(shape: CurveShape, values: Values) -> int:
 def check_outlines(mechanism: Mechanism, values: Values) -> None:
     """Refuse parameters with an invalid shape, or with a shape other than that of the derived equations.
 
-    Parameters
-    ----------
-    values : mapping
-        All parameters, SI.
-
-    Raises
-    ------
-    ModelError
-        A polygon or curve has no interior, or a shape has another sense or free side than with the file's parameters.
+    ``values``: all parameters, SI. Raises ModelError: a polygon or curve has no interior, or a shape has another sense
+    or free side than with the file's parameters.
     """
     own = evaluate_parameters(mechanism, {})
     changed = {name for name, value in values.items() if value != own[name]}
@@ -577,12 +540,7 @@ class _Component(FloatAlgebra):
 def self_locking_screws(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> list[str]:
     """Return a sentence for each screw with a lead angle up to its angle of static friction.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The model.
-    values : mapping
-        All parameters, SI.  A screw whose friction depends on more (inputs, memory) is not judged.
+    ``values``: all parameters, SI.  A screw whose friction depends on more (inputs, memory) is not judged.
     """
     return [
         f"{name}: tan(lead angle) = {slope:.4g} <= {friction:.4g}, its static friction"

@@ -82,12 +82,8 @@ def overlaid(tree: Tree, variant: str, default_name: str, where: Location | None
 
     Mappings are merged key by key; an empty key is removed; lists and values are replaced, except for ``loads`` and
     ``transitions``, which are added to those of the model or replace one with the same ``name``. The model's name gets
-    the variant's as an ending.  `where` is the place in the error for a missing variant.
-
-    Raises
-    ------
-    ModelError
-        There is no such variant.
+    the variant's as an ending.  `where` is the place in the error for a missing variant. Raises ModelError: there is no
+    such variant.
     """
     base = tree if isinstance(tree, LocatedMapping) else LocatedMapping({}, tree.where)
     variants = base.get(LocatedStr("variants"))
@@ -123,17 +119,8 @@ _UNUSED = ("outputs", "requirements", "scenarios", "phases", "contacts", *ADDED)
 def check_added_names(tree: Tree, variant: str) -> None:
     """Refuse names of a variant that neither the model has nor anything uses, and warn of those like one of the model.
 
-    Parameters
-    ----------
-    tree : Tree
-        The model with its variants.
-    variant : str
-        One of these.
-
-    Raises
-    ------
-    ModelError
-        At the first unused parameter, input, memory, coordinate, frame or point.
+    ``tree``: the model with its variants; ``variant``: one of these. Raises ModelError at the first unused parameter,
+    input, memory, coordinate, frame or point.
     """
     base = _mapping(tree)
     overlay = _mapping(_mapping(base.get(LocatedStr("variants"))).get(LocatedStr(variant)))
@@ -168,13 +155,7 @@ def check_added_names(tree: Tree, variant: str) -> None:
 
 
 def warn_of_unused(tree: Tree) -> None:
-    """Warn of parameters, inputs and memory to which no expression of a model or of its variants refers.
-
-    Parameters
-    ----------
-    tree : Tree
-        The model with its variants.
-    """
+    """Warn of parameters, inputs and memory to which no expression of a model or of its variants refers."""
     base = _mapping(tree)
     words: set[str] = set()
     for section in _USED[:3]:
@@ -302,10 +283,7 @@ class Origin:
 def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Origin]:
     """Return the tree of a component and its source.
 
-    Raises
-    ------
-    ModelError
-        There is no such model or variant, it would contain itself, or components nest too deeply.
+    Raises ModelError: there is no such model or variant, it would contain itself, or components nest too deeply.
     """
     form.check()
     if len(origin.files) >= DEEPEST:
@@ -535,10 +513,8 @@ _DECLARING = (
 def merge_components(tree: Tree, origin: Origin) -> tuple[MechanismForm, Tree]:
     """Return a model with its components joined to it, and its tree with the components written out.
 
-    Raises
-    ------
-    ModelError
-        A component cannot be found or does not fit; the place is in the component's own file if the mistake is there.
+    Raises ModelError: a component cannot be found or does not fit; the place is in the component's own file if the
+    mistake is there.
     """
     return _joined(tree, origin, [0])
 

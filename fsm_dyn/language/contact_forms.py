@@ -334,13 +334,7 @@ class ScheduleForm(KeyedMapping):
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule of the given key.
-
-        Raises
-        ------
-        ModelError
-            There is none, or several.
-        """
+        """The schedule of the given key. Raises ModelError: there is none, or several."""
         given = [word for word in self.written_keys() if word in SCHEDULE_KEYS]
         if len(given) != 1:
             found = f"a mapping with {', '.join(self.written_keys()) or 'no keys'}"
@@ -373,15 +367,7 @@ class InputForm(ScheduleForm):
 def schedule(tree: Tree) -> Schedule:
     """Return the schedule of an input: a constant, an expression of ``t``, or a table.
 
-    Parameters
-    ----------
-    tree : Tree
-        The entry.
-
-    Raises
-    ------
-    ModelError
-        It is none of these, or a table of invalid times or values.
+    ``tree``: the entry. Raises ModelError: it is none of these, or a table of invalid times or values.
     """
     if isinstance(tree, LocatedList):
         raise ModelError("a table needs a way to join its points", tree.where, found=describe(tree),
@@ -431,10 +417,7 @@ class Modes(KeyedMapping):
     def checked(self) -> Self:
         """Return the modes if there are some where no others may be.
 
-        Raises
-        ------
-        ModelError
-            ``only_listed`` stands alone.
+        Raises ModelError: ``only_listed`` stands alone.
         """
         if self.only_listed and not self.modes:
             raise ModelError("`only_listed` without a list of modes", self.key("only_listed"), remedy="list the modes")

@@ -131,10 +131,7 @@ view:                             # in the body's frame, from its centre, in met
 def starter(name: str) -> str:
     """Return a commented model file called `name`, ready to load.
 
-    Raises
-    ------
-    InputError
-        If `name` cannot be the name of a model.
+    Raises InputError if `name` cannot be the name of a model.
     """
     if not is_name(name.replace("-", "_")):
         raise InputError(
@@ -191,10 +188,7 @@ def meaning(cls: type[KeyedMapping], attribute: str) -> str:
 def with_tables(page: str) -> str:
     """Return the text of the page with the table of each class behind its mark.
 
-    Raises
-    ------
-    KeyError
-        A mark names no class of the language.
+    Raises KeyError: a mark names no class of the language.
     """
     known: tuple[type[KeyedMapping], ...] = (MechanismForm, *mapping_classes(MechanismForm))
     classes = {cls.__name__: cls for cls in known}

@@ -55,10 +55,7 @@ class Declaration:
 def declarations(mechanism: Mechanism) -> dict[str, Declaration]:
     """Return every name of the model.
 
-    Raises
-    ------
-    ModelError
-        If a name is declared twice, or a derived one (``e0``, ``q_dot``) is reserved.
+    Raises ModelError if a name is declared twice, or a derived one (``e0``, ``q_dot``) is reserved.
     """
     found: dict[str, Declaration] = {}
     for name, role, where in _all(mechanism):
@@ -526,24 +523,9 @@ def expression_type(
 ) -> DimensionedValue:
     """Return the kind and dimension of an expression.
 
-    Parameters
-    ----------
-    text : Text
-        The expression.
-    scope : Scope
-        Its visible names.
-    what : str
-        Its role, for messages: ``"the mass of 'ball'"``.
-    wanted : dimensions, optional
-        Allowed dimensions; None for any.
-    kind : {'scalar', 'vector', 'condition'}
-    unit_key : bool
-        Whether a key ``unit`` may declare its unit, and is missing.
-
-    Raises
-    ------
-    ModelError
-        With the place of the expression.
+    ``scope``: its visible names. ``what``: its role, for messages: ``"the mass of 'ball'"``. ``wanted``: allowed
+    dimensions; None for any. ``kind``, {'scalar', 'vector', 'condition'}. ``unit_key``: whether a key ``unit`` may
+    declare its unit, and is missing. Raises ModelError with the place of the expression.
     """
     choices = None if wanted is None else list(wanted)
     try:
@@ -673,12 +655,8 @@ def _misread(text: Text, scope: Scope, wanted: list[Dimension] | None, kind: Kin
 def uses_units(mechanism: Mechanism) -> bool:
     """Return whether any unit other than an angle's is written anywhere.
 
-    Angles (``rad``, ``deg``) are dimensionless: they convert, but alone they do not switch checking on.
-
-    Raises
-    ------
-    ExpressionError
-        At the first text with an invalid expression or unit.
+    Angles (``rad``, ``deg``) are dimensionless: they convert, but alone they do not switch checking on. Raises
+    ExpressionError at the first text with an invalid expression or unit.
     """
     units = [c.unit for c in mechanism.coordinates.values()]
     units += [item.unit for item in mechanism.inputs.values() if not item.is_boolean]

@@ -450,15 +450,7 @@ class Moments:
 def moments(corners: Sequence[Point]) -> Moments:
     """Return the moments of a polygon; the sense of its corners has no influence.
 
-    Parameters
-    ----------
-    corners : sequence of complex
-        x + iy, m.
-
-    Raises
-    ------
-    ValueError
-        It encloses nothing.
+    ``corners``, sequence of complex: x + iy, m. Raises ValueError: it encloses nothing.
     """
     return _about_center(_integrals(corners, corners[0]), corners[0])
 
@@ -561,23 +553,10 @@ _READERS: Final[Mapping[str, _Reader]] = {".dxf": pieces_of_dxf, ".svg": pieces_
 def read_outline(name: str, layer: str, unit: str, tolerance: float, where: Location) -> Outline:
     """Read the closed outline of a drawing.
 
-    Parameters
-    ----------
-    name : str
-        Path of the drawing, from the folder of the model's file.
-    layer : str
-        A layer of DXF, or an id or label of SVG; empty: all of it.
-    unit : str
-        Of the drawing, if the file itself has none.
-    tolerance : float
-        Largest distance of an arc or spline from its chords, m; 0: a thousandth of the outline's size.
-    where : Location
-        Of the name.
-
-    Raises
-    ------
-    ModelError
-        The path leaves the folder, or the file has no such outline, or none that can be read.
+    ``name``: path of the drawing, from the folder of the model's file. ``layer``: a layer of DXF, or an id or label of
+    SVG; empty: all of it. ``unit``: of the drawing, if the file itself has none. ``tolerance``: largest distance of an
+    arc or spline from its chords, m; 0: a thousandth of the outline's size. ``where``: of the name. Raises ModelError:
+    the path leaves the folder, or the file has no such outline, or none that can be read.
     """
 
     def refused(message: str, allowed: str = "", remedy: str = "") -> ModelError:

@@ -20,15 +20,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame(ABC):
-    """A frame with a rotation relative to its parent.
+    """A frame with a rotation relative to its parent."""
 
-    Attributes
-    ----------
-    kind : str
-        The key of the language, ``simple`` for one rotation.
-    """
-
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # the key of the language, ``simple`` for one rotation
 
     name: str
     parent: str
@@ -121,23 +115,10 @@ class Joint(ABC):
     the place of contact (:class:`RollingJoint`), or nothing (:class:`GearJoint`). A joint of the tree has created the
     frame ``child``, its point ``origin`` and ``coordinates``; a loop-closing joint ``rows``, the names of constraints.
     In absolute coordinates, or with friction of its reaction, a joint of the tree has created all of them.
-
-    Attributes
-    ----------
-    kind : str
-        The key of the language.
-    hinged : bool
-        Whether the child's origin is fixed to the parent's point.
-    hidden : tuple of (str, Text)
-        Its coordinates added by friction or a clearance, each with its value in terms of the others.
-    displacement : Text, optional
-        Their displacement of the child, a vector.
-    mappings : tuple of KeyedMapping
-        What is written: all its keys.
     """
 
-    kind: ClassVar[str]
-    hinged: ClassVar[bool] = False
+    kind: ClassVar[str]  # the key of the language
+    hinged: ClassVar[bool] = False  # whether the child's origin is fixed to the parent's point
 
     name: str
     parent: str
@@ -146,9 +127,10 @@ class Joint(ABC):
     origin: str = ""
     coordinates: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    # its coordinates added by friction or a clearance, each with its value in terms of the others
     hidden: tuple[tuple[str, Text], ...] = ()
-    displacement: Text | None = None
-    mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
+    displacement: Text | None = None  # their displacement of the child, a vector
+    mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)  # what is written: all its keys
     where: Location = NOWHERE
 
     @property
@@ -298,18 +280,12 @@ class Load(ABC):
 
     The impulses of a transition are loads of the classes :class:`ForceLoad`, :class:`TorqueLoad` and
     :class:`LawLoad` whose ``value`` is the time integral.
-
-    Attributes
-    ----------
-    kind : str
-        The key of the language.
-    mappings : tuple of KeyedMapping
-        What is written, the entry and the mapping in it: all its keys.
     """
 
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # the key of the language
 
     name: str
+    # what is written, the entry and the mapping in it: all its keys
     mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
@@ -483,14 +459,9 @@ class Constraint(ABC):
     """An always active row: ``expression`` is zero.
 
     ``joint``: the joint of this row, left out if no motion could violate it.
-
-    Attributes
-    ----------
-    kind : str
-        Level of the row.
     """
 
-    kind: ClassVar[Literal["velocity", "position"]]
+    kind: ClassVar[Literal["velocity", "position"]]  # level of the row
 
     name: str
     expression: Text
@@ -533,15 +504,9 @@ BOOLEAN: Final = "boolean"  # in place of the unit of an input
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule(ABC):
-    """Values of an input over time, the default of a run.
+    """Values of an input over time, the default of a run."""
 
-    Attributes
-    ----------
-    kind : str
-        The key of the language.
-    """
-
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # the key of the language
 
     where: Location = NOWHERE
 
@@ -628,50 +593,34 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortAxis:
-    """One axis of a coupled port: a direction of coupling between a device and the model.
+    """One axis of a coupled port: a direction of coupling between a device and the model."""
 
-    Attributes
-    ----------
-    port, name : str
-        Of the port, and of the axis: ``<port>_1``, ``_2``, ``_3`` or ``<port>_rotation``.
-    is_rotational : bool
-        Whether it is an axis of rotation: force then means torque (N m).
-    prescribed_coordinate : str
-        The coordinate prescribed by the device, empty for an axis with a coupler.
-    bandwidth : Text, optional
-        Of the filter between the device and a prescribed coordinate, Hz.
-    is_applied_force : bool
-        Whether the force of the hand is an input of the model, with the device following its motion.
-    device, rate, engagement, applied_force : str
-        The inputs: the device's position (m or rad) and velocity, the scale of the coupler from 0 (disengaged) to 1
-        (engaged), the force of the hand (N or N m).
-    stiffness, damping, initial : str
-        The parameters: of the coupler, and the initial value of a prescribed coordinate, subtracted from it.
-    force, position, velocity : str
-        The outputs: force of the coupler on the model, position and rate of the port.
-    constraint : str
-        The constraint that prescribes the coordinate; its multiplier is the force on the model.
-    displacement, displacement_row : str
-        The coordinate of the displacement along a body-fixed axis, and the constraint for its rate.
-    """
-
+    # port, name: of the port, and of the axis: ``<port>_1``, ``_2``, ``_3`` or ``<port>_rotation``
     port: str
     name: str
-    is_rotational: bool
-    prescribed_coordinate: str = ""
-    bandwidth: Text | None = None
+    is_rotational: bool  # whether it is an axis of rotation: force then means torque (N m)
+    prescribed_coordinate: str = ""  # the coordinate prescribed by the device, empty for an axis with a coupler
+    bandwidth: Text | None = None  # of the filter between the device and a prescribed coordinate, Hz
+    # whether the force of the hand is an input of the model, with the device following its motion
     is_applied_force: bool = False
+    # device, rate, engagement, applied_force: the inputs: the device's position (m or rad) and velocity, the scale of
+    # the coupler from 0 (disengaged) to 1 (engaged), the force of the hand (N or N m)
     device: str
     rate: str
     engagement: str
     applied_force: str
+    # stiffness, damping, initial: the parameters: of the coupler, and the initial value of a prescribed coordinate,
+    # subtracted from it
     stiffness: str
     damping: str
     initial: str
+    # force, position, velocity: the outputs: force of the coupler on the model, position and rate of the port
     force: str
     position: str
     velocity: str
-    constraint: str
+    constraint: str  # the constraint that prescribes the coordinate; its multiplier is the force on the model
+    # displacement, displacement_row: the coordinate of the displacement along a body-fixed axis, and the constraint for
+    # its rate
     displacement: str
     displacement_row: str
 

@@ -39,11 +39,7 @@ _BINARY: Mapping[str, Callable[[Node, Node], Node]] = {
 class ScalarAlgebra:
     """Folds an expression of scalars to a node; :class:`fsm_dyn.derive.symbols.NodeAlgebra` adds vectors.
 
-    Parameters
-    ----------
-    graph : ExpressionGraph
-    names : mapping of str to Node
-        Nodes of the names: coordinates, parameters, inputs, speeds ...
+    ``names``: nodes of the names: coordinates, parameters, inputs, speeds ...
     """
 
     def __init__(self, graph: ExpressionGraph, names: Mapping[str, Node]) -> None:
@@ -56,10 +52,7 @@ class ScalarAlgebra:
     def value(self, text: Text) -> Any:
         """Return the meaning of an expression.
 
-        Raises
-        ------
-        ExpressionError
-            With the location of the expression, for any error in it.
+        Raises ExpressionError with the location of the expression, for any error in it.
         """
         return self._fold(expressions.parse(text), text)
 
@@ -68,13 +61,7 @@ class ScalarAlgebra:
         return scalar_of(self._fold(tree, text))
 
     def scalar(self, text: Text) -> Node:
-        """Return the node of an expression, required to be a scalar.
-
-        Raises
-        ------
-        ExpressionError
-            It is a vector.
-        """
+        """Return the node of an expression, required to be a scalar. Raises ExpressionError: it is a vector."""
         value = self.value(text)
         if not isinstance(value, Node):
             raise ExpressionError(
@@ -159,13 +146,7 @@ class ScalarAlgebra:
 
 
 def scalar_of(value: Any) -> Node:
-    """Return a value, required to be a scalar.
-
-    Raises
-    ------
-    ExpressionError
-        It is a vector.
-    """
+    """Return a value, required to be a scalar. Raises ExpressionError: it is a vector."""
     if not isinstance(value, Node):
         raise ExpressionError("a vector stands where a scalar must", remedy="take a component, as in dot(..., N.x)")
     return value
@@ -190,17 +171,8 @@ ParameterValue = float | tuple[float, ...]
 def evaluate_expression(text: Text | str, parameters: Mapping[str, float | Sequence[float]]) -> float:
     """Return the value of an expression in SI units.
 
-    Parameters
-    ----------
-    text : Text or str
-        An expression of the names in `parameters`.
-    parameters : mapping
-        SI value of each name; a vector parameter has a sequence.
-
-    Raises
-    ------
-    ExpressionError
-        If it is no such expression, or its value is not finite.
+    ``text``: an expression of the names in `parameters`. ``parameters``: SI value of each name; a vector parameter has
+    a sequence. Raises ExpressionError if it is no such expression, or its value is not finite.
     """
     known = _constant(str(text))
     if known is not None:
@@ -233,13 +205,7 @@ def _constant(text: str) -> float | None:
 
 @functools.lru_cache(maxsize=16384)
 def names_in(text: str) -> frozenset[str]:
-    """Return the names in an expression.
-
-    Raises
-    ------
-    ExpressionError
-        It is no expression; without a place.
-    """
+    """Return the names in an expression. Raises ExpressionError: it is no expression; without a place."""
     return free_names(parse(text))
 
 
@@ -283,17 +249,8 @@ class Deviation:
 def deviations(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> dict[str, Deviation]:
     """Return the deviations of all parameters with a tolerance, by name.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The model.
-    values : mapping
-        All parameters, SI.
-
-    Raises
-    ------
-    ModelError
-        A lower limit is positive, an upper one or a standard deviation is negative.
+    ``values``: all parameters, SI. Raises ModelError: a lower limit is positive, an upper one or a standard deviation
+    is negative.
     """
     found: dict[str, Deviation] = {}
     for name, parameter in mechanism.parameters.items():

@@ -240,17 +240,8 @@ class Algebra(Protocol[V]):
 def fold(node: Node, algebra: Algebra[V]) -> V:
     """Evaluate `node` in `algebra`, operands first, from left to right.
 
-    Parameters
-    ----------
-    node : Node
-        A result of `parse`; its depth is bounded there, so recursion is safe.
-    algebra : Algebra
-        The meaning of the operations.
-
-    Returns
-    -------
-    V
-        The result of the algebra's methods for the root.
+    ``node``: a result of `parse`; its depth is bounded there, so recursion is safe. ``algebra``: the meaning of the
+    operations.
     """
     match node:
         case Number():
@@ -362,10 +353,7 @@ class Token:
 def tokenise(text: str, where: Location, longest: int = MAX_LENGTH) -> list[Token]:
     """Split an expression into tokens.
 
-    Raises
-    ------
-    ExpressionError
-        If the text is empty, too long, holds a character without meaning or unbalanced brackets.
+    Raises ExpressionError if the text is empty, too long, holds a character without meaning or unbalanced brackets.
     """
     if len(text) > longest:
         raise ExpressionError(
@@ -463,14 +451,7 @@ _Measure = tuple[float, Dimension]
 def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[float, Dimension | None, int]:
     """Read the number at ``tokens[start]`` with its unit, if any.
 
-    Returns
-    -------
-    value : float
-        In SI units.
-    dimension : Dimension or None
-        None for a bare number.
-    end : int
-        Index of the first token after it.
+    Returns ``value``: in SI units; ``dimension``: none for a bare number; ``end``: index of the first token after it.
     """
     value = _finite(float(tokens[start].text), tokens[start].text, where)
     after = start + 1
@@ -503,10 +484,7 @@ def _whole_unit(text: str) -> _Measure:
 def parse_unit(text: str, where: Location) -> _Measure:
     """Return (factor to SI, dimension) of a unit text such as ``"N*m"``; ``"1"`` is dimensionless.
 
-    Raises
-    ------
-    ExpressionError
-        If it is not a product of powers of known units.
+    Raises ExpressionError if it is not a product of powers of known units.
     """
     try:
         return _whole_unit(text)

@@ -84,10 +84,7 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
 class FloatAlgebra:
     """Folds an expression to a float; operations without a real result give nan, overflow gives inf.
 
-    Parameters
-    ----------
-    values : Mapping
-        Value of each name in SI units; a vector parameter has a sequence.
+    ``values``: value of each name in SI units; a vector parameter has a sequence.
     """
 
     def __init__(self, values: Mapping[str, float | Sequence[float]]) -> None:
@@ -216,22 +213,9 @@ _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "true": 1.0, "false": 0.0}
 def parse(text: Text | str, where: Location = NOWHERE) -> Node:
     """Read an expression of the language.
 
-    Parameters
-    ----------
-    text : Text or str
-        The expression; a `Text` brings its own place.
-    where : Location
-        The place in errors if `text` is a plain text.
-
-    Returns
-    -------
-    Node
-        A frozen tree; numbers are in SI units.  ``pi``, ``true`` and ``false`` are numbers in it.
-
-    Raises
-    ------
-    ExpressionError
-        If it is not an expression of the language, or too long, too deep, or has too large an exponent.
+    ``text``: the expression; a `Text` brings its own place. ``where``: the place in errors if `text` is a plain text.
+    Returns a frozen tree; numbers are in SI units.  ``pi``, ``true`` and ``false`` are numbers in it. Raises
+    ExpressionError if it is not an expression of the language, or too long, too deep, or has too large an exponent.
     """
     if isinstance(text, Text):
         where = text.where

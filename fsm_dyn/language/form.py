@@ -212,10 +212,7 @@ def one_or_two_expressions(tree: Tree) -> tuple[Text, ...]:
 def new_names(tree: LocatedList, what: str) -> list[LocatedStr]:
     """Return the names that a list declares, each once.
 
-    Raises
-    ------
-    ModelError
-        An item is no name, or a name is repeated.
+    Raises ModelError: an item is no name, or a name is repeated.
     """
     found: list[LocatedStr] = []
     for item in tree:

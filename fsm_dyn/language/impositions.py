@@ -85,10 +85,7 @@ class Imposition(NamedEntry):
     def checked(self) -> Self:
         """Return the entry, with one of the keys of its kind.
 
-        Raises
-        ------
-        ModelError
-            It has none of them, or several; a key belongs to another one.
+        Raises ModelError: it has none of them, or several; a key belongs to another one.
         """
         kind = exactly_one(self, (*KINDS, CONTACT))
         only_with(self, kind, ("at", "until", *_COMPANIONS.get(kind, ("holds_to",))))
@@ -434,13 +431,7 @@ class ImpositionWriter:
     # -- added entries -------------------------------------------------------------------------------------
 
     def put(self, section: dict[str, EntryT], name: str, value: EntryT, where: Location) -> None:
-        """Add an entry to a section.
-
-        Raises
-        ------
-        ModelError
-            Its name is taken.
-        """
+        """Add an entry to a section. Raises ModelError: its name is taken."""
         if name in section:
             raise ModelError(
                 f"an imposed constraint makes {name!r}, which already exists", where, remedy="rename the constraint"
@@ -493,16 +484,8 @@ def imposed_inputs(entries: Mapping[str, Imposition]) -> dict[str, Input]:
 def with_imposed(mechanism: Mechanism, entries: Mapping[str, Imposition]) -> Mechanism:
     """Return the mechanism with its constraints to impose written out: locks, memory, transitions.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With the inputs of these constraints.
-    entries : mapping of str to Imposition
-
-    Raises
-    ------
-    ModelError
-        An entry has an unknown name, or makes a name that exists.
+    ``mechanism``: with the inputs of these constraints. Raises ModelError: an entry has an unknown name, or makes a
+    name that exists.
     """
     if not entries:
         return mechanism
@@ -546,17 +529,7 @@ def bodies_by_number(mechanism: Mechanism) -> list[str]:
 def with_hand(mechanism: Mechanism, count: int) -> Mechanism:
     """Return the mechanism with room for constraints of a hand.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With its joints as coordinates.
-    count : int
-        How many at once.
-
-    Raises
-    ------
-    ModelError
-        A name is taken.
+    ``mechanism``: with its joints as coordinates; ``count``: how many at once. Raises ModelError: a name is taken.
     """
     if not count:
         return mechanism

@@ -141,15 +141,8 @@ class PinEntry(NamedEntry):
 def listed_outputs(pins: Mapping[str, PinEntry]) -> list[tuple[str, str]]:
     """Return the outputs of connections.
 
-    Parameters
-    ----------
-    pins : mapping
-        Entries of the model by name.
-
-    Returns
-    -------
-    list of (str, str)
-        Name of the output and of its column, ``pin.<name>.<quantity>``.
+    ``pins``: entries of the model by name. Each is the name of the output and that of its column,
+    ``pin.<name>.<quantity>``.
     """
     return [
         (f"pin_{entry.name}_{quantity}", f"pin.{entry.name}.{quantity}")
@@ -215,13 +208,7 @@ class Port(NamedEntry):
         return f"port {str(self.name)!r}"
 
     def checked(self) -> Self:
-        """Return the port if its keys go together.
-
-        Raises
-        ------
-        ModelError
-            They do not.
-        """
+        """Return the port if its keys go together. Raises ModelError: they do not."""
         kind = exactly_one(self, ("point", "coordinate"))
         of_other = ("point", "body", "axes", "rotation") if kind == "coordinate" else ("coordinate", "kinematic")
         only_with(self, kind, tuple(word for word in keys_of(Port) if word not in (kind, *of_other)))
@@ -364,13 +351,7 @@ class Controller(NamedEntry):
         return (*self.inputs, *self.memory, *self.outputs)
 
     def checked(self) -> Self:
-        """Return the controller if it has an output.
-
-        Raises
-        ------
-        ModelError
-            It has none.
-        """
+        """Return the controller if it has an output. Raises ModelError: it has none."""
         if not self.outputs:
             raise ModelError(f"{self.label} has no output", self.key("outputs"), remedy="name one at least")
         return self

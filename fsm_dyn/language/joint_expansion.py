@@ -59,12 +59,7 @@ from fsm_dyn.language.yaml import LocatedStr, where_of
 
 
 def check_friction(name: str, form: RubbingForm) -> None:
-    """Refuse infinite friction, and of friction and radius one without the other.
-
-    Raises
-    ------
-    ModelError
-    """
+    """Refuse infinite friction, and of friction and radius one without the other. Raises ModelError."""
     if form.friction is not None and getattr(form, "clearance", None) is not None:
         raise ModelError(
             f"joint {str(name)!r} has a friction and a clearance", form.key("friction"),
@@ -163,17 +158,8 @@ def play_of(form: PlayForm | None) -> Text | None:
 def backlash_contacts(name: str, form: BacklashForm, travel: str) -> dict[str, Contact]:
     """Return the contacts ``<name>_lower`` and ``<name>_upper``, half the backlash from zero `travel`.
 
-    Parameters
-    ----------
-    name : str
-        Of the joint.
-    travel : str
-        The motion with play, an expression (rad or m).
-
-    Raises
-    ------
-    ModelError
-        It is compliant and has a restitution.
+    ``name``: of the joint; ``travel``: the motion with play, an expression (rad or m). Raises ModelError: it is
+    compliant and has a restitution.
     """
     half, q = f"({form.value.text})/2", travel if is_name(travel) else f"({travel})"
     lower = replace(_contact(name, form, f"{q} + {half}"), limit="lower")
@@ -191,19 +177,9 @@ def clearance_contacts(
     """Return the contact ``<name>_clearance`` of a pin of the child with a hole of the parent.
 
     With the radial clearance c and the distance r between their centres the gap is (c² - r²)/2c: at r = c it is zero
-    and its gradient has the length 1, and it is smooth at coincident centres, unlike c - r.
-
-    Parameters
-    ----------
-    name : str
-        Of the joint.
-    points : tuple of str
-        The joint's points of parent and child.
-
-    Raises
-    ------
-    ModelError
-        It has friction without the radius of the pin, or the radius alone.
+    and its gradient has the length 1, and it is smooth at coincident centres, unlike c - r. ``name``: of the joint;
+    ``points``: the joint's points of parent and child. Raises ModelError: it has friction without the radius of the
+    pin, or the radius alone.
     """
     if (form.friction is None) != (form.radius is None):
         known, lacking = ("radius", "friction") if form.friction is None else ("friction", "radius")
@@ -232,17 +208,8 @@ def clearance_contacts(
 def gear_travel(name: str, form: GearForm, frames: Mapping[str, Frame]) -> str:
     """Return the angle of a gear pair's child in excess of the ratio, an expression (rad).
 
-    Parameters
-    ----------
-    name : str
-        Of the gear pair.
-    frames : mapping
-        Frames of the model, for the rotations of its parts relative to the carrier.
-
-    Raises
-    ------
-    ModelError
-        The frames between do not all turn about its axis alone.
+    ``frames``: frames of the model, for the rotations of its parts relative to the carrier. Raises ModelError: the
+    frames between do not all turn about its axis alone.
     """
     first, second = both_axes(form, form.axis)
     child, parent = _turn(name, form, "child", second, frames), _turn(name, form, "parent", first, frames)
@@ -252,10 +219,7 @@ def gear_travel(name: str, form: GearForm, frames: Mapping[str, Frame]) -> str:
 def _turn(name: str, form: GearForm, key: str, axis: AxisForm, frames: Mapping[str, Frame]) -> str:
     """Return the angle of parent or child against the carrier about an axis.
 
-    Raises
-    ------
-    ModelError
-        The frames between do not all turn about this axis alone.
+    Raises ModelError: the frames between do not all turn about this axis alone.
     """
     own, carrier = _ancestry(getattr(form, key), frames), _ancestry(form.carrier, frames)
     turns = [("", frame) for frame in own if frame not in carrier]
@@ -322,17 +286,10 @@ class JointExpansion:
 
 
 class JointExpander(ABC, Generic[EndsT]):
-    """Expands one joint into `made`, from its entry `form` in the file.
+    """Expands one joint into `made`, from its entry `form` in the file."""
 
-    Attributes
-    ----------
-    joint : callable
-        The class of the joint as data.
-    constraint : type of Constraint
-        The class of its rows: on positions or speeds.
-    """
-
-    joint: ClassVar[Callable[..., Joint]]
+    joint: ClassVar[Callable[..., Joint]]  # the class of the joint as data
+    # the class of its rows: on positions or speeds
     constraint: ClassVar[type[PositionConstraint | VelocityConstraint]] = PositionConstraint
 
     def __init__(self, made: JointExpansion, name: str, form: EndsT) -> None:
@@ -345,29 +302,17 @@ class JointExpander(ABC, Generic[EndsT]):
     def rows(self, points: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         """Yield its rows between existing frames: suffixes of names, and expressions.
 
-        Parameters
-        ----------
-        points : tuple of str
-            Its points of parent and child.
+        ``points``: its points of parent and child.
         """
 
     def contacts_of_play(self, points: tuple[str, ...]) -> dict[str, Contact]:
-        """Return the contacts of its backlash and clearance.
-
-        Parameters
-        ----------
-        points : tuple of str
-            Those of :meth:`rows`.
-        """
+        """Return the contacts of its backlash and clearance. ``points``: those of :meth:`rows`."""
         return {}
 
     def add_friction(self, points: tuple[str, ...]) -> None:
         """Add the contact of its friction, loaded by its rows, if it has friction.
 
-        Parameters
-        ----------
-        points : tuple of str
-            Those of :meth:`rows`.
+        ``points``: those of :meth:`rows`.
         """
 
     def joint_class(self) -> Callable[..., Joint]:
@@ -389,15 +334,8 @@ class JointExpander(ABC, Generic[EndsT]):
     def close(self, points: tuple[str, ...]) -> None:
         """Add the rows between existing frames, friction, and contacts of play.
 
-        Parameters
-        ----------
-        points : tuple of str
-            Its points of parent and child, not necessarily those of the file.
-
-        Raises
-        ------
-        ModelError
-            One of the frames is not declared, or an axis is not fixed in them.
+        ``points``: its points of parent and child, not necessarily those of the file. Raises ModelError: one of the
+        frames is not declared, or an axis is not fixed in them.
         """
         made = self.made
         for key, frame in self.ends:
@@ -421,12 +359,7 @@ class JointExpander(ABC, Generic[EndsT]):
         )
 
     def refuse(self, key: Literal["range", "backlash"], allowed: str) -> None:
-        """Refuse the range or the backlash of a joint without a coordinate to bound.
-
-        Raises
-        ------
-        ModelError
-        """
+        """Refuse the range or the backlash of a joint without a coordinate to bound. Raises ModelError."""
 
     def spin(self) -> str:
         """Return the angular velocity of the child in the parent, an expression."""
@@ -470,10 +403,7 @@ class PlacedExpander(JointExpander[PlacedT]):
     def relative(self, at: str) -> dict[str, tuple[str, str]]:
         """Return value and rate of its coordinates, as expressions of its frames and points.
 
-        Parameters
-        ----------
-        at : str
-            Its point of the parent.
+        ``at``: its point of the parent.
         """
         return {}
 
@@ -485,13 +415,7 @@ class PlacedExpander(JointExpander[PlacedT]):
         return self.form.at
 
     def make_child(self) -> None:
-        """Add frame, point, coordinates and speeds.
-
-        Raises
-        ------
-        ModelError
-            The child exists.
-        """
+        """Add frame, point, coordinates and speeds. Raises ModelError: the child exists."""
         form, made = self.form, self.made
         if form.child in made.frames or form.child == NEWTONIAN:
             raise ModelError(
@@ -515,12 +439,7 @@ class PlacedExpander(JointExpander[PlacedT]):
         made.contacts |= self.contacts_of_play((at, origin))
 
     def refuse(self, key: Literal["range", "backlash"], allowed: str) -> None:
-        """Refuse its range or its backlash if it has no coordinate to bound.
-
-        Raises
-        ------
-        ModelError
-        """
+        """Refuse its range or its backlash if it has no coordinate to bound. Raises ModelError."""
         if getattr(self.form, key, None) is not None:
             raise ModelError(
                 f"joint {str(self.name)!r} has a {key} but no coordinate that it bounds", self.form.key(key),
@@ -530,10 +449,7 @@ class PlacedExpander(JointExpander[PlacedT]):
     def own_axis(self, axes: tuple[AxisForm, ...], key: str = "axis") -> AxisForm:
         """Return the one axis of a joint in a tree, of the parent.
 
-        Raises
-        ------
-        ModelError
-            There are two, or it is another frame's.
+        Raises ModelError: there are two, or it is another frame's.
         """
         form = self.form
         if len(axes) != 1 or axes[0].frame != form.parent:
@@ -586,12 +502,8 @@ class PlacedExpander(JointExpander[PlacedT]):
     def hide(self, displacement: str, **values: str) -> None:
         """Record the coordinates added by friction or a clearance, and their displacement of the child.
 
-        Parameters
-        ----------
-        displacement : str
-            Displacement of the child, a vector.
-        **values : str
-            Each added coordinate in terms of the others.
+        ``displacement``: displacement of the child, a vector; ``**values``: each added coordinate in terms of the
+        others.
         """
         self.hidden = [(name, Text(value, self.where)) for name, value in values.items()]
         self.displacement = Text(displacement, self.where)
@@ -672,10 +584,7 @@ class RubbingExpander(RangedExpander[RubbingT]):
 def together(points: tuple[str, ...], *directions: str) -> Iterator[tuple[str, str]]:
     """Yield rows: the child's point stays at the parent's, along each direction; without any, along all axes of N.
 
-    Parameters
-    ----------
-    points : tuple of str
-        The joint's points of parent and child.
+    ``points``: the joint's points of parent and child.
     """
     first, second = points
     for direction in directions or ("N.x", "N.y", "N.z"):
@@ -692,14 +601,7 @@ def aligned(first: AxisForm, second: AxisForm) -> Iterator[tuple[str, str]]:
 def is_axis_fixed(axis: AxisForm, end: str, frames: Mapping[str, Frame], moving: Set[str]) -> bool:
     """Whether an axis keeps its direction in a frame: frames between turn by constant angles, or about this axis.
 
-    Parameters
-    ----------
-    end : str
-        The frame.
-    frames : mapping
-        All frames of the model.
-    moving : set of str
-        Names in angles that are not constant.
+    ``frames``: all frames of the model; ``moving``: names in angles that are not constant.
     """
     lines = [[axis.frame], [end]]
     for line in lines:
@@ -745,10 +647,7 @@ def are_turns_uncounted() -> bool:
 def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]]) -> None:
     """Refuse uses of the number of turns of a joint in space: absolute coordinates do not count it.
 
-    Raises
-    ------
-    ModelError
-        A contact, load, constraint or condition does.
+    Raises ModelError: a contact, load, constraint or condition does.
     """
     angles = {name for name, (value, _) in known.items() if "atan2(" in value}
     if are_turns_uncounted():

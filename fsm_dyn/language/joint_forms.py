@@ -355,10 +355,7 @@ class JointForm(KeyedMapping):
 def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, AxisForm]:
     """Return the axes in parent and child; a single one means the same letter in both.
 
-    Parameters
-    ----------
-    form : EndsForm
-        The joint, for its location in messages.
+    ``form``: the joint, for its location in messages.
     """
     first = axes[0]
     return first, axes[1] if len(axes) == 2 else AxisForm(form.child, first.letter, first.sign, first.where)
@@ -367,17 +364,8 @@ def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, Axi
 def with_axes_of_ends(form: EndsT, is_fixed: Callable[[AxisForm, str], bool]) -> EndsT:
     """Return a joint between existing frames with the axes of parent and child in this order.
 
-    A row of two axes of one and the same frame would prevent nothing.
-
-    Parameters
-    ----------
-    is_fixed : callable
-        Whether an axis keeps its direction in a frame.
-
-    Raises
-    ------
-    ModelError
-        An axis moves in both frames, or two axes are of one of them.
+    A row of two axes of one and the same frame would prevent nothing. ``is_fixed``: whether an axis keeps its direction
+    in a frame. Raises ModelError: an axis moves in both frames, or two axes are of one of them.
     """
     carrier = (form.carrier,) if isinstance(form, GearForm) else ()
     ends = ((form.parent, *carrier), (form.child, *carrier))

@@ -126,10 +126,7 @@ class RevoluteExpander(RubbingExpander[RevoluteForm]):
     def add_friction(self, points: tuple[str, ...]) -> None:
         """Add the friction of a bearing, loaded by the rows along x and y.
 
-        Raises
-        ------
-        ModelError
-            It is a hinge in space, whose rows are not along and across its axis.
+        Raises ModelError: it is a hinge in space, whose rows are not along and across its axis.
         """
         if self.form.friction is None:
             return
@@ -204,10 +201,7 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
     def close(self, points: tuple[str, ...]) -> None:
         """Add the rows of a child in absolute coordinates; without friction the thread is a row on speeds.
 
-        Raises
-        ------
-        ModelError
-            It closes a loop of the file.
+        Raises ModelError: it closes a loop of the file.
         """
         if len(self.form.at) > 1:
             raise ModelError(
@@ -238,10 +232,7 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
     def add_friction(self, points: tuple[str, ...]) -> None:
         """Add the friction of the thread for the study of single instants.
 
-        Raises
-        ------
-        ModelError
-            It would be followed in absolute coordinates: the gap of its flanks counts whole turns.
+        Raises ModelError: it would be followed in absolute coordinates: the gap of its flanks counts whole turns.
         """
         if self.form.friction is None:
             return
@@ -282,10 +273,7 @@ class UniversalExpander(PlacedExpander[UniversalForm]):
     def motion(self) -> tuple[Frame, str]:
         """Turn about an axis of the parent, then about one of the child.
 
-        Raises
-        ------
-        ModelError
-            The axes are not one of each, of different letters.
+        Raises ModelError: the axes are not one of each, of different letters.
         """
         form = self.form
         first, second = both_axes(form, form.axis)
@@ -311,13 +299,7 @@ class BallExpander(PlacedExpander[BallForm]):
     joint: ClassVar[type[data.Joint]] = data.BallJoint
 
     def motion(self) -> tuple[Frame, str]:
-        """Turn the child about its point.
-
-        Raises
-        ------
-        ModelError
-            There are angles, but not three.
-        """
+        """Turn the child about its point. Raises ModelError: there are angles, but not three."""
         form = self.form
         if form.angles is not None:
             if len(form.angles) != 3:
@@ -347,13 +329,7 @@ class FreeExpander(BallExpander):
         return super().motion()[0], " + ".join(slides)
 
     def rows(self, points: tuple[str, ...]) -> Rows:
-        """Prevent nothing, and refuse to close a loop.
-
-        Raises
-        ------
-        ModelError
-            The joint is between two existing frames.
-        """
+        """Prevent nothing, and refuse to close a loop. Raises ModelError: the joint is between two existing frames."""
         if len(self.points) == 2:
             raise ModelError(
                 f"{self.form.what} prevents no motion, so it closes no loop", self.form.key("at"),
@@ -493,10 +469,7 @@ class RollingExpander(JointExpander[RollingForm]):
     def rows(self, points: tuple[str, ...]) -> Rows:
         """Give both bodies one velocity at the place of contact.
 
-        Raises
-        ------
-        ModelError
-            There are more than three directions.
+        Raises ModelError: there are more than three directions.
         """
         form = self.form
         along = [text.text for text in form.along or ()] or [f"{form.parent}.{c}" for c in "xyz"]
@@ -544,23 +517,11 @@ def joints_of(
 ) -> JointExpansion:
     """Return the expanded joints.
 
-    Parameters
-    ----------
-    forms : Mapping[str, JointForm]
-        Entries by name.
-    frames : dict of str to Frame
-        Frames of the file.
-    units : bool
-        Whether the model has units: coordinates of joints then have them too.
-    absolute : bool
-        Whether children move freely and every joint gives rows (:mod:`fsm_dyn.language.rewriting`).
-    moving : collection of str
-        Names in angles of frames that are not constant, besides coordinates of joints.
-
-    Raises
-    ------
-    ModelError
-        A joint closes a loop with an undeclared frame, creates an existing one, or has the wrong keys.
+    ``forms``: entries by name; ``frames``: frames of the file; ``units``: whether the model has units: coordinates of
+    joints then have them too; ``absolute``: whether children move freely and every joint gives rows
+    (:mod:`fsm_dyn.language.rewriting`); ``moving``: names in angles of frames that are not constant, besides
+    coordinates of joints. Raises ModelError: a joint closes a loop with an undeclared frame, creates an existing one,
+    or has the wrong keys.
     """
     made = JointExpansion(units, dict(frames))
     keys = {name: exactly_one(form, tuple(JOINTS)) for name, form in forms.items()}

@@ -298,14 +298,7 @@ def renamed(
 ) -> dict[str, Any]:
     """Return the fields of a mapping with names changed.
 
-    Parameters
-    ----------
-    change : callable
-        Changes the names in a value.
-    frame : str
-        The frame in place of ``N``, a default too.
-    event : callable
-        Changes a contact and what happens to it.
+    ``frame``: the frame in place of ``N``, a default too; ``event``: changes a contact and what happens to it.
     """
     keys = dict(keys_of(type(entry)).values())
     found: dict[str, Any] = {}
@@ -336,10 +329,7 @@ def with_mappings(entry: KeyedMapping) -> tuple[KeyedMapping, ...]:
 def stating_something(form: KeyedT, label: str) -> KeyedT:
     """Return a mapping of optional keys, if one of them is there.
 
-    Raises
-    ------
-    ModelError
-        There is none: the mapping has no effect.
+    Raises ModelError: there is none: the mapping has no effect.
     """
     if not form.written_keys():
         example = f"such as `{form.example}`"
@@ -351,13 +341,7 @@ def stating_something(form: KeyedT, label: str) -> KeyedT:
 
 
 def exactly_one(form: HasKeys, keys: tuple[str, ...]) -> str:
-    """Return the one written key among `keys`.
-
-    Raises
-    ------
-    ModelError
-        If none or several of them were.
-    """
+    """Return the one written key among `keys`. Raises ModelError if none or several of them were."""
     given = [key for key in form.written_keys() if key in keys]
     if not given:
         raise ModelError(
@@ -375,13 +359,7 @@ def exactly_one(form: HasKeys, keys: tuple[str, ...]) -> str:
 
 
 def only_with(form: HasKeys, kind: str, companions: tuple[str, ...]) -> None:
-    """Refuse keys incompatible with `kind`.
-
-    Raises
-    ------
-    ModelError
-        At the first key other than `kind` and `companions`.
-    """
+    """Refuse keys incompatible with `kind`. Raises ModelError at the first key other than `kind` and `companions`."""
     for key in form.written_keys():
         if key != kind and key not in companions:
             raise ModelError(

@@ -26,40 +26,19 @@ NAME: Final[Schema] = {"type": "string", "pattern": NAME_PATTERN}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A kind of value.
+    """A kind of value."""
 
-    Attributes
-    ----------
-    read : callable
-        From a node of the tree, and the key it stands at, to the value.
-    schema : callable
-        Returns the JSON Schema of the value.
-    word : str
-        For tables.
-    holds : str
-        Its words in a component: ``"names"`` of the model, renamed with it; ``"words"`` of the language;
-        ``"values"``, a mapping from words to expressions; ``"event"``, a contact and what happens to it.
-    mappings : tuple
-        Classes of the mappings in it.
-    example : object
-        A value.
-    line : str
-        A line of a file with it, if it is a section.
-    expressions : bool
-        Whether it is an expression or several, whose units are checked.
-    is_list : bool
-        Whether it is a list of mappings.
-    """
-
-    read: Callable[[Tree, LocatedStr], Any]
-    schema: Callable[[], Schema]
-    word: str
+    read: Callable[[Tree, LocatedStr], Any]  # from a node of the tree, and the key it stands at, to the value
+    schema: Callable[[], Schema]  # returns the JSON Schema of the value
+    word: str  # for tables
+    # its words in a component: ``"names"`` of the model, renamed with it; ``"words"`` of the language; ``"values"``, a
+    # mapping from words to expressions; ``"event"``, a contact and what happens to it
     holds: Literal["names", "words", "values", "event"] = "names"
-    mappings: tuple[MappingClass, ...] = ()
+    mappings: tuple[MappingClass, ...] = ()  # classes of the mappings in it
     example: Any = None
-    line: str = ""
-    expressions: bool = False
-    is_list: bool = False
+    line: str = ""  # a line of a file with it, if it is a section
+    expressions: bool = False  # whether it is an expression or several, whose units are checked
+    is_list: bool = False  # whether it is a list of mappings
 
 
 def leaf(
@@ -199,12 +178,7 @@ class Bounds:
     found: str = ""
 
     def check(self, value: float, text: Text, what: object) -> None:
-        """Refuse a value outside.
-
-        Raises
-        ------
-        ModelError
-        """
+        """Refuse a value outside. Raises ModelError."""
         if not self.lower <= value <= self.upper or (self.open and value == self.lower):
             found = self.found.format(value) if self.found else excerpt(text.text)
             raise ModelError(f"{what} {self.complaint}", text.where, found=found, allowed=self.allowed)
@@ -235,56 +209,28 @@ METADATA: Final = "key"  # of the metadata of a field
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a mapping of the language.
-
-    Attributes
-    ----------
-    kind : Kind
-    doc : str
-        Its meaning, for tables, schema and builder.
-    name : str
-        In files, if not the attribute's.
-    required : bool
-    usual : str
-        The default as text, if it is no value of the key.
-    unit : Unit
-        Of its expressions.
-    scope : str or callable
-        Visible names of its expressions: a field of ``Scopes``, or a function of the mapping that returns one.
-    type : str
-        Of its expressions.
-    bounds : Bounds, optional
-        Of its constants.
-    at_once : bool
-        Whether its bounds are checked with the units, because those of other keys depend on its value.
-    noun : str
-        In messages, a format of ``of`` (label of the mapping), ``owner`` (of the mapping around it), ``name``,
-        ``entry`` and ``key``.
-    role : str
-        What a reference refers to: ``"a point"``.
-    later : bool
-        Whether digests leave it out if it is not given, being younger than the first ones.
-    example : object
-        A value.
-    others : callable, optional
-        Of the one key of a mapping that holds the values of all other words by name: reads such a word.
-        ``name`` then describes the words.
-    """
+    """A key of a mapping of the language."""
 
     kind: Kind
-    doc: str
-    name: str = ""
+    doc: str  # its meaning, for tables, schema and builder
+    name: str = ""  # in files, if not the attribute's
     required: bool = True
-    usual: str = ""
-    unit: Unit = None
+    usual: str = ""  # the default as text, if it is no value of the key
+    unit: Unit = None  # of its expressions
+    # visible names of its expressions: a field of ``Scopes``, or a function of the mapping that returns one
     scope: str | Callable[[Any], str] = "constant"
-    type: Literal["scalar", "vector", "condition"] = "scalar"
-    bounds: Bounds | None = None
+    type: Literal["scalar", "vector", "condition"] = "scalar"  # of its expressions
+    bounds: Bounds | None = None  # of its constants
+    # whether its bounds are checked with the units, because those of other keys depend on its value
     at_once: bool = False
+    # in messages, a format of ``of`` (label of the mapping), ``owner`` (of the mapping around it), ``name``, ``entry``
+    # and ``key``
     noun: str = "the {key} of {of}"
-    role: str = ""
-    later: bool = False
+    role: str = ""  # what a reference refers to: ``"a point"``
+    later: bool = False  # whether digests leave it out if it is not given, being younger than the first ones
     example: Any = None
+    # of the one key of a mapping that holds the values of all other words by name: reads such a word. ``name`` then
+    # describes the words.
     others: Callable[[LocatedStr], LocatedStr] | None = None
 
     @property

@@ -57,11 +57,6 @@ def digest(mechanism: Mechanism) -> str:
     of coordinates, speeds, parameters, inputs, contacts and transitions does: it is the order of columns and of
     priorities.  Names of parts and phases change neither equations nor runs; phases count
     where a requirement names one, as its verdict depends on them, and connections where there are entries of ``pins``.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The model.
     """
     content = _canonical(mechanism, "")
     if judged_phases(mechanism):
@@ -186,10 +181,7 @@ def _read(tree: Tree, default_name: str, text: str, variant: str | None, origin:
 def heading(path: Path) -> tuple[str, tuple[str, ...]]:
     """Return the summary and the names of the variants of a model file, without checking the rest of it.
 
-    Raises
-    ------
-    InputError
-        The file cannot be read, or is no YAML mapping.
+    Raises InputError: the file cannot be read, or is no YAML mapping.
     """
     tree = compose(read_file(path), str(path))
     if not isinstance(tree, LocatedMapping):
@@ -244,12 +236,8 @@ def _checked(
 def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
     """Return a model with ``joint_coordinates: absolute``, without references to its previous coordinates.
 
-    Its outputs are the angles of joints with one angle.
-
-    Raises
-    ------
-    ModelError
-        Another part of it depends on speeds of its own joints.
+    Its outputs are the angles of joints with one angle. Raises ModelError: another part of it depends on speeds of its
+    own joints.
     """
     tree = compose(mechanism.text, mechanism.name)
     if isinstance(tree, LocatedMapping):
@@ -282,10 +270,7 @@ def single_angles(mechanism: Mechanism) -> dict[str, str]:
 def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:
     """Return a model with these keys of its top level, each a line of its text, and without variants to choose.
 
-    Raises
-    ------
-    ModelError
-        The model cannot be used with them.
+    Raises ModelError: the model cannot be used with them.
     """
     text = mechanism.text
     if mechanism.variants:
@@ -299,17 +284,8 @@ def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:
 def imposing(mechanism: Mechanism, name: str, **entry: object) -> Mechanism:
     """Return a model with one more constraint to impose.
 
-    Parameters
-    ----------
-    name : str
-        Its name, and that of its input.
-    **entry : object
-        Its keys, as under ``imposed``; a number of seconds may stand for a time.
-
-    Raises
-    ------
-    ModelError
-        The model cannot be used with it.
+    ``name``: its name, and that of its input. ``**entry``: its keys, as under ``imposed``; a number of seconds may
+    stand for a time. Raises ModelError: the model cannot be used with it.
     """
     data = plain_data(compose(mechanism.text, mechanism.name))
     seconds = " s" if mechanism.uses_units else ""
@@ -326,10 +302,7 @@ def imposing(mechanism: Mechanism, name: str, **entry: object) -> Mechanism:
 def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
     """Return a model whose inputs follow the schedules of one of its scenarios; inputs without one keep theirs.
 
-    Raises
-    ------
-    InputError
-        It has no scenario of that name.
+    Raises InputError: it has no scenario of that name.
     """
     if scenario not in mechanism.scenarios:
         raise InputError(

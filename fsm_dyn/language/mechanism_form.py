@@ -202,10 +202,7 @@ class UseForm(KeyedMapping):
     def check(self) -> None:
         """Refuse a component without a model, or with two.
 
-        Raises
-        ------
-        ModelError
-            Neither or both of ``file`` and ``model`` are written.
+        Raises ModelError: neither or both of ``file`` and ``model`` are written.
         """
         exactly_one(self, ("file", "model"))
 
@@ -503,10 +500,7 @@ class MechanismForm(ModelSettings):
 def _outline_of(body: Body, shapes: Mapping[str, GeometryForm]) -> GeometryForm:
     """Return the shape that is the outline of a body.
 
-    Raises
-    ------
-    ModelError
-        There is none of that name, or none with an area and a place.
+    Raises ModelError: there is none of that name, or none with an area and a place.
     """
     name, where = str(body.outline), body.key("outline")
     shape = shapes.get(name)
@@ -615,18 +609,6 @@ def _with_points(shape_name: str, shape: GeometryForm, has_units: bool) -> tuple
 def form_of(tree: Tree) -> MechanismForm:
     """Validate the form of a composed file.
 
-    Parameters
-    ----------
-    tree : Tree
-        The file.
-
-    Returns
-    -------
-    MechanismForm
-
-    Raises
-    ------
-    ModelError
-        With the exact place of the first invalid key or value.
+    Raises ModelError with the exact place of the first invalid key or value.
     """
     return MechanismForm.read(tree)

@@ -82,10 +82,7 @@ def sample_counts(mechanism: Mechanism, values: Mapping[str, ParameterValue], un
 def check_steps(mechanism: Mechanism, values: Mapping[str, ParameterValue], step: float) -> None:
     """Refuse steps of fixed length (s) that do not meet the samples.
 
-    Raises
-    ------
-    InputError
-        The period of a controller is no whole multiple of the step.
+    Raises InputError: the period of a controller is no whole multiple of the step.
     """
     for controller in mechanism.controllers.values():
         period = evaluate_expression(controller.period, values)
@@ -103,10 +100,7 @@ def check_steps(mechanism: Mechanism, values: Mapping[str, ParameterValue], step
 def check_tick(mechanism: Mechanism, values: Mapping[str, ParameterValue], tick: float) -> None:
     """Refuse a live run with more than one sample of a controller in a tick of this length (s).
 
-    Raises
-    ------
-    InputError
-        The period of a controller is shorter than the tick.
+    Raises InputError: the period of a controller is shorter than the tick.
     """
     for controller in mechanism.controllers.values():
         period = evaluate_expression(controller.period, values)
@@ -123,10 +117,7 @@ def check_tick(mechanism: Mechanism, values: Mapping[str, ParameterValue], tick:
 def refuse_controllers(mechanism: Mechanism, what: str) -> None:
     """Refuse an analysis of motions continuous in the state if there are controllers.
 
-    Raises
-    ------
-    InputError
-        The mechanism has a controller.
+    Raises InputError: the mechanism has a controller.
     """
     for controller in mechanism.controllers.values():
         raise InputError(
@@ -217,12 +208,8 @@ def is_steady(tree: Node, mechanism: Mechanism) -> bool:
 def with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechanism:
     """Return the mechanism with other speeds; old ones in texts are replaced by their definitions.
 
-    Values of speeds at the start and resets of speeds are left out: they do not change the equations.
-
-    Parameters
-    ----------
-    definitions : mapping of str to str
-        Names and definitions of the new speeds.
+    Values of speeds at the start and resets of speeds are left out: they do not change the equations. ``definitions``:
+    names and definitions of the new speeds.
     """
     old = {name: text.text for name, text in speed_definitions(mechanism).items()}
     pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, old)) + r")(?![\w.(])")

@@ -227,10 +227,7 @@ class Body(NamedEntry):
     def checked(self) -> Self:
         """Return the body if it has a frame for its inertia, and a mass or an outline.
 
-        Raises
-        ------
-        ModelError
-            It has none, or both.
+        Raises ModelError: it has none, or both.
         """
         plate = self.outline is not None
         needed, others = (_OF_PLATES, _OF_BODIES) if plate else (_OF_BODIES, _OF_PLATES)
@@ -348,13 +345,7 @@ class Initial(KeyedMapping):
         return super().read(tree, at, **more, where=tree.where, misfits=misfits)
 
     def checked(self) -> Self:
-        """Return the start if nothing is both given and guessed.
-
-        Raises
-        ------
-        ModelError
-            Something is.
-        """
+        """Return the start if nothing is both given and guessed. Raises ModelError: something is."""
         for given in (word for word in self.guess if word in self.values):
             raise ModelError(
                 f"{str(given)!r} is given and guessed", where_of(given), remedy="keep one: what is given is held"
@@ -454,19 +445,7 @@ class Mechanism(ModelSettings):
 def placed(mechanism: Mechanism) -> Iterator[None]:
     """Give errors of a model without a place the place of ``initial``, else of the model.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Gives the places.
-
-    Yields
-    ------
-    None
-
-    Raises
-    ------
-    ModelError
-        Also if arithmetic fails inside, by an overflow or a division by zero.
+    Raises ModelError: also if arithmetic fails inside, by an overflow or a division by zero.
     """
     where = mechanism.initial.where if mechanism.initial.where.file else mechanism.where
     try:

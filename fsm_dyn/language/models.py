@@ -39,12 +39,8 @@ _BARE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 def folder() -> Path:
     """Return the folder of the shipped models.
 
-    A wheel carries it inside the package; an editable install finds it in the checkout, next to the package.
-
-    Raises
-    ------
-    InputError
-        If neither exists: the installation is incomplete.
+    A wheel carries it inside the package; an editable install finds it in the checkout, next to the package. Raises
+    InputError if neither exists: the installation is incomplete.
     """
     package = Path(__file__).resolve().parents[1]
     for candidate in (package / "yaml_models", package.parent / "yaml_models"):
@@ -105,13 +101,9 @@ def find(name: str) -> Path:
 def resolve(name_or_path: str | Path) -> Path:
     """Return the file meant by a bare name or a path.
 
-    A text without suffix and separator always means a shipped model: files in the working directory have
-    no effect on it.  A file is named with its suffix or a separator (``./name``).
-
-    Raises
-    ------
-    InputError
-        If the file does not exist or is not a file.
+    A text without suffix and separator always means a shipped model: files in the working directory have no effect on
+    it.  A file is named with its suffix or a separator (``./name``). Raises InputError if the file does not exist or is
+    not a file.
     """
     if isinstance(name_or_path, str) and is_bare_name(name_or_path):
         return find(name_or_path)

@@ -232,33 +232,14 @@ def _written(found: Condition | Event) -> str:
 
 
 def read_formula(text: Text) -> Claim:
-    """Return a formula as data.
-
-    Parameters
-    ----------
-    text : Text
-        The formula.
-
-    Raises
-    ------
-    ExpressionError
-        With the place of the formula, if it is none of the grammar.
-    """
+    """Return a formula as data. Raises ExpressionError with the place of the formula, if it is none of the grammar."""
     return _FormulaReader(text).claim()
 
 
 def read_condition(text: Text) -> tuple[QuantityComparison | StateCondition, ...]:
     """Return conditions joined by ``and`` as data; ``otherwise``, which is always true, is none.
 
-    Parameters
-    ----------
-    text : Text
-        The conditions.
-
-    Raises
-    ------
-    ExpressionError
-        With the place of the text, if it is none of the grammar.
+    Raises ExpressionError with the place of the text, if it is none of the grammar.
     """
     return _FormulaReader(text, "a condition", _CONDITIONS).conjunction()
 

@@ -117,23 +117,9 @@ def origins_from_centers(
 
     The origin lies back from the location that the coordinates give by the body's constant offset, so that the offset
     cancels in the velocity of the centre: the mass matrix is one of masses and inertias.  A child with no body of its
-    frame, or with several, keeps its coordinates.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Written entries.
-    joints : Mapping[str, Joint]
-        Expanded ones.
-    made : Mapping[str, Point]
-        Points of the joints.
-    moving : Collection[str]
-        Names that are not constant, in addition to coordinates of joints.
-
-    Raises
-    ------
-    ModelError
-        The centre of a child's body is not fixed in the child.
+    frame, or with several, keeps its coordinates. ``mechanism``: written entries; ``joints``: expanded ones; ``made``:
+    points of the joints; ``moving``: names that are not constant, in addition to coordinates of joints. Raises
+    ModelError: the centre of a child's body is not fixed in the child.
     """
     attached = reattached(mechanism, joints)
     variable = {*moving, *(name for joint in joints.values() for name in joint.coordinates)}
@@ -169,12 +155,8 @@ def _moves_in(frame: str, place: Text, variable: Collection[str]) -> bool:
 def without_positions(known: Mapping[str, tuple[str, str]], points: Mapping[str, Point]) -> dict[str, tuple[str, str]]:
     """Return the coordinates of joints as expressions valid in points, without ``pos(P, Q)``.
 
-    Parameters
-    ----------
-    known : mapping of str to (value, rate)
-        Expressions of frames and points.
-    points : mapping of str to Point
-        Points of the file and of joints.
+    ``known``, mapping of str to (value, rate): expressions of frames and points; ``points``: points of the file and of
+    joints.
     """
 
     def place(name: str) -> str:
@@ -275,10 +257,7 @@ def made_names(name: str) -> tuple[str, str]:
 def with_accelerations(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism with its constraints on accelerations written out.
 
-    Raises
-    ------
-    ModelError
-        An expression is invalid, or a created name already exists.
+    Raises ModelError: an expression is invalid, or a created name already exists.
     """
     found = {name: row for name, row in mechanism.constraints.items() if isinstance(row, AccelerationConstraint)}
     if not found:
@@ -315,10 +294,7 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
 def with_kinks(mechanism: Mechanism) -> Mechanism:
     """Return the mechanism with a memory and transitions for every kink of its held rows and rigid gaps.
 
-    Raises
-    ------
-    ModelError
-        A choice depends on more than coordinates.
+    Raises ModelError: a choice depends on more than coordinates.
     """
     coordinates = frozenset(map(str, mechanism.coordinate_names))
     memory, transitions = dict(mechanism.memory), list(mechanism.transitions)

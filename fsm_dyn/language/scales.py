@@ -99,13 +99,8 @@ class Numbers:
 class ScalesOfCases:
     """Finds the cases with the same own units of a mechanism as with other parameters.
 
-    Parameters
-    ----------
-    numbers : Numbers
-    values : mapping
-        The other parameters, SI.
-    names : collection of str
-        Parameters that differ from case to case, with all that follow from them.
+    ``values``: the other parameters, SI; ``names``: parameters that differ from case to case, with all that follow from
+    them.
     """
 
     def __init__(self, numbers: Numbers, values: Mapping[str, ParameterValue], names: Collection[str]) -> None:

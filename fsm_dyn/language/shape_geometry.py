@@ -33,10 +33,7 @@ FLAT_FACE = 1e-9  # of a polyhedron's size: corners as near to one plane make a 
 def solid_corners(shape: SolidShape, values: Values) -> Array:
     """Return the corners of a box or polyhedron in its frame, from its point, shape (n, 3), m.
 
-    Parameters
-    ----------
-    values : mapping
-        All parameters, SI.
+    ``values``: all parameters, SI.
     """
     if isinstance(shape, BoxShape):
         return 0.5 * np.array(VERTICES) * [evaluate_expression(text, values) for text in shape.size]
@@ -58,10 +55,7 @@ def solid_thickness(shape: SolidShape, values: Values) -> float:
 def polyhedron_faces(shape: PolyhedronShape, values: Values) -> tuple[tuple[int, ...], ...]:
     """Return the corners of each face of a convex hull, anticlockwise seen from outside, the lowest corner first.
 
-    Raises
-    ------
-    ModelError
-        The corners lie in one plane, or one of them is no corner of their hull.
+    Raises ModelError: the corners lie in one plane, or one of them is no corner of their hull.
     """
     from scipy.spatial import ConvexHull, QhullError  # only models with polyhedra wait for it
 
@@ -158,12 +152,7 @@ class _Samples:
 def curve_pieces(shape: CurveShape, values: Mapping[str, ParameterValue]) -> tuple[CurvePiece, ...]:
     """Return the pieces of a curve in the order of its parameter; none for a convex curve.
 
-    Parameters
-    ----------
-    shape : CurveShape
-        The curve, with its sense.
-    values : mapping
-        All parameters, SI.
+    ``shape``: the curve, with its sense; ``values``: all parameters, SI.
     """
     samples = _sampled(shape, values)
     if -samples.turns[samples.turns < 0.0].sum() <= FLAT:
@@ -181,10 +170,7 @@ def touched_part(
 ) -> tuple[float, float] | None:
     """Return the part of a piece within reach of contact, as bounds of the parameter (rad); None if there is none.
 
-    Parameters
-    ----------
-    radius : float or None
-        Of a circle (m), 0 of a point; None of a straight face, which touches convex parts only.
+    ``radius``: of a circle (m), 0 of a point; None of a straight face, which touches convex parts only.
     """
     samples = _sampled(shape, values)
     step = TURN / LOOKS

@@ -44,10 +44,7 @@ class Repeat(KeyedMapping):
     def checked(self) -> Self:
         """Return the repetition if its copies are turned or moved, and not both.
 
-        Raises
-        ------
-        ModelError
-            They are neither, or both.
+        Raises ModelError: they are neither, or both.
         """
         if exactly_one(self, ("about", "step")) == "step":
             only_with(self, "step", ("count",))
@@ -73,31 +70,20 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape(ABC):
-    """A rigid outline for contacts: it moves with the point ``origin`` and turns with ``frame``.
+    """A rigid outline for contacts: it moves with the point ``origin`` and turns with ``frame``."""
 
-    Attributes
-    ----------
-    kind : str
-        The key of the language.
-    spatial : bool
-        Whether it is a shape in space; the others lie in the plane of the x and y axes of their frame.
-    bounded : bool
-        Whether it is a face with two ends, or several.
-    feature_names : tuple of two str each
-        Labels of features, and the names given to them instead.
-    mappings : tuple of KeyedMapping
-        What is written, the entry and the outline in it: all its keys.
-    """
-
-    kind: ClassVar[str]
+    kind: ClassVar[str]  # the key of the language
+    # whether it is a shape in space; the others lie in the plane of the x and y axes of their frame
     spatial: ClassVar[bool] = False
-    bounded: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False  # whether it is a face with two ends, or several
 
     name: str
     frame: str
     origin: str
     repeat: Repeat | None = None
+    # tuple of two str each: labels of features, and the names given to them instead
     feature_names: tuple[tuple[str, str], ...] = ()
+    # what is written, the entry and the outline in it: all its keys
     mappings: tuple[KeyedMapping, ...] = field(default=(), compare=False, repr=False)
     where: Location = NOWHERE
 
@@ -292,28 +278,15 @@ class PolygonShape(Shape):
 
 @dataclass(frozen=True, slots=True)
 class CurvePiece:
-    """A part of a curve with one sense of curvature and a turn of less than two right angles.
+    """A part of a curve with one sense of curvature and a turn of less than two right angles."""
 
-    Attributes
-    ----------
-    start, end : float
-        The parameter at its ends (rad).
-    facing : float
-        The direction of the outward normal in its middle, from the x axis of the frame (rad).
-    speed : float
-        Its length by the parameter (m/rad).
-    bulges : bool
-        Whether it bends outwards.
-    hollows : tuple of two bool
-        Whether a hollow precedes it, and follows it.
-    """
-
+    # start, end: the parameter at its ends (rad)
     start: float
     end: float
-    facing: float
-    speed: float
-    bulges: bool
-    hollows: tuple[bool, bool]
+    facing: float  # the direction of the outward normal in its middle, from the x axis of the frame (rad)
+    speed: float  # its length by the parameter (m/rad)
+    bulges: bool  # whether it bends outwards
+    hollows: tuple[bool, bool]  # tuple of two bool: whether a hollow precedes it, and follows it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,17 +470,10 @@ class DrawnOutline(ABC):
     """One outline to draw a body with, in its frame, from its centre (m).
 
     A point is 2 or 3 expressions of parameters.  ``frame``: frame of the outline's x-y plane, if not the body's.
-
-    Attributes
-    ----------
-    kind : str
-        The key of the language.
-    closed : bool
-        Whether its line is closed.
     """
 
-    kind: ClassVar[str]
-    closed: ClassVar[bool] = False
+    kind: ClassVar[str]  # the key of the language
+    closed: ClassVar[bool] = False  # whether its line is closed
 
     frame: str | None = None
 

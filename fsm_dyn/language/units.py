@@ -152,15 +152,8 @@ class UnknownUnitError(ValueError):
 def unit(symbol: str) -> tuple[float, Dimension]:
     """Return (factor to SI, dimension) of one unit without operators.
 
-    Parameters
-    ----------
-    symbol : str
-        Such as ``"mm"`` or ``"lbf"``.
-
-    Raises
-    ------
-    UnknownUnitError
-        If it is neither in the table nor in pint, or has an offset.
+    ``symbol``: such as ``"mm"`` or ``"lbf"``. Raises UnknownUnitError if it is neither in the table nor in pint, or has
+    an offset.
     """
     symbol = symbol.replace("\N{GREEK SMALL LETTER MU}", "\N{MICRO SIGN}")
     known = TABLE.get(symbol)

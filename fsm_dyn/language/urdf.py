@@ -75,16 +75,8 @@ def model_from_urdf(path: str | Path) -> tuple[str, dict[str, int]]:
 
     The root link is fixed to ``N``; its inertia has no influence. Limits become joint stops, damping dampers, friction
     dry friction, and joints that mimic others constraints. Of collision geometry spheres and boxes become shapes.
-
-    Parameters
-    ----------
-    path : str or Path
-        The description, `.urdf`.
-
-    Raises
-    ------
-    InputError
-        The file is unreadable, or describes no tree of links, or has a joint of another kind.
+    ``path``: the description, `.urdf`. Raises InputError: the file is unreadable, or describes no tree of links, or has
+    a joint of another kind.
     """
     try:
         text = read_file(path, MAX_BYTES, "a robot description").decode("utf-8", "replace")
@@ -235,21 +227,8 @@ def _add_joint(model: RobotModel, parent: LinkPlace, joint: Element, link: str) 
 def moved_place(model: RobotModel, base: LinkPlace, kind: str, axis: Array, names: tuple[str, str]) -> LinkPlace:
     """Add a joint about or along an axis and return the place of its child, turned with it.
 
-    Parameters
-    ----------
-    base : LinkPlace
-        Of the joint on its parent.
-    kind : str
-        ``revolute``, ``prismatic`` or ``planar``.
-    axis : ndarray, shape (3,)
-        In the frame of the base, of any length.
-    names : tuple of str
-        Of the joint and its child.
-
-    Raises
-    ------
-    ValueError
-        The axis is zero.
+    ``base``: of the joint on its parent; ``kind``: ``revolute``, ``prismatic`` or ``planar``; ``axis``, shape (3,): in
+    the frame of the base, of any length. Raises ValueError: the axis is zero.
     """
     name, link = names
     length = float(np.linalg.norm(axis))
@@ -378,17 +357,8 @@ def model_from_mjcf(path: str | Path) -> tuple[str, dict[str, int]]:
 
     Hinges, slides, ball and free joints become joints, their ranges stops, springs, damping and dry friction loads and
     contacts; spheres, boxes and planes become shapes; ``connect`` and ``joint`` equalities constraints. A coordinate is
-    that of MuJoCo less its reference.
-
-    Parameters
-    ----------
-    path : str or Path
-        The description, `.xml`.
-
-    Raises
-    ------
-    InputError
-        The file is unreadable, or MuJoCo refuses it, or mujoco is not installed (the extra ``mujoco``).
+    that of MuJoCo less its reference. ``path``: the description, `.xml`. Raises InputError: the file is unreadable, or
+    MuJoCo refuses it, or mujoco is not installed (the extra ``mujoco``).
     """
     read_file(path, MAX_BYTES, "a model of MuJoCo")  # its size, before another program reads it
     mujoco = optional_library("mujoco", "mujoco")

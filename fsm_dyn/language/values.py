@@ -64,19 +64,9 @@ def _has_unit(text: str) -> bool:
 def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
     """Refuse a text with another unit than the expected one.
 
-    Parameters
-    ----------
-    text : str
-        An expression; numbers without a unit in it fit any, and so does a dimensionless one without a unit.
-    scope : Scope
-        Its visible names.
-    what : str
-        Its role, for messages.
-
-    Raises
-    ------
-    InputError
-        The unit is another one, or the units in it contradict each other.
+    ``text``: an expression; numbers without a unit in it fit any, and so does a dimensionless one without a unit.
+    ``scope``: its visible names. ``what``: its role, for messages. Raises InputError: the unit is another one, or the
+    units in it contradict each other.
     """
     try:
         found = fold(parse(text), _PlainNumbersFit(scope))
@@ -97,10 +87,7 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
 def seconds(value: float | str, what: str) -> float:
     """Return a time in s: a number, or a text with a unit (``"20 ms"``).
 
-    Raises
-    ------
-    InputError
-        The text is no expression, or has another unit.
+    Raises InputError: the text is no expression, or has another unit.
     """
     if isinstance(value, str):
         check_unit(value, TIME, Scope("a time", {}, {}, units=True), what)
@@ -161,24 +148,11 @@ LONGEST_LISTING = 200  # characters
 def parameter_values(mechanism: Mechanism, overrides: Parameters | None = None) -> dict[str, ParameterValue]:
     """Return every parameter in SI units, in file order.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A loaded model.
-    overrides : mapping, optional
-        Values instead of those of the file: numbers in SI units, texts with an optional unit (``"12 kg"``), and for
-        vector parameters sequences of them. Parameters computed from a replaced one follow it.
-
-    Returns
-    -------
-    dict
-        A float for each scalar parameter, a tuple for each vector.
-
-    Raises
-    ------
-    InputError
-        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite, and for all
-        values refused in a file: see :func:`check_values`.
+    ``mechanism``: a loaded model. ``overrides``: values instead of those of the file: numbers in SI units, texts with
+    an optional unit (``"12 kg"``), and for vector parameters sequences of them. Parameters computed from a replaced one
+    follow it. A scalar parameter has a float, a vector a tuple. Raises InputError for an unknown name, a text of the
+    wrong unit, a wrong number of elements, a value not finite, and for all values refused in a file: see
+    :func:`check_values`.
     """
     given = override_values(mechanism, overrides or {})
     values = evaluate_parameters(mechanism, given)
@@ -190,10 +164,7 @@ def parameter_values(mechanism: Mechanism, overrides: Parameters | None = None) 
 def override_values(mechanism: Mechanism, overrides: Parameters) -> dict[str, tuple[float, ...]]:
     """Return the numbers of overrides, SI, a tuple each; they are not checked together with other parameters.
 
-    Raises
-    ------
-    InputError
-        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite.
+    Raises InputError for an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite.
     """
     given: dict[str, tuple[float, ...]] = {}
     for name, value in overrides.items():
@@ -211,17 +182,8 @@ def override_values(mechanism: Mechanism, overrides: Parameters) -> dict[str, tu
 def check_values(mechanism: Mechanism, values: Values, given: Values) -> None:
     """Refuse parameters not allowed in the file.
 
-    Parameters
-    ----------
-    values : mapping
-        All parameters, SI.
-    given : mapping
-        Those that replace the file's.
-
-    Raises
-    ------
-    InputError
-        These values fail a check passed by the file.
+    ``values``: all parameters, SI; ``given``: those that replace the file's. Raises InputError: these values fail a
+    check passed by the file.
     """
     try:
         check_numbers(mechanism, values)
@@ -312,10 +274,7 @@ def flat_values(mechanism: Mechanism, overrides: Parameters | None = None) -> di
 def named_values(mechanism: Mechanism, numbers: Sequence[float]) -> dict[str, ParameterValue]:
     """Return parameters given as numbers in the order of `flat_parameters` by name.
 
-    Raises
-    ------
-    InputError
-        Their number differs from the model's.
+    Raises InputError: their number differs from the model's.
     """
     if len(numbers) != len(flat_parameters(mechanism)):
         raise InputError(
@@ -355,25 +314,9 @@ T = TypeVar("T")
 class VariedValues:
     """Values of all parameters, SI, of runs with different values of some of them.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    given : mapping
-        Overrides of all runs, as for :func:`fsm_dyn.language.values.parameter_values`.
-    names : iterable of str
-        Differing scalar parameters.
-
-    Attributes
-    ----------
-    base : dict
-        The values with ``given`` alone.
-    affected : frozenset of str
-        The named parameters, and all computed from them.
-
-    Raises
-    ------
-    InputError
-        ``given`` is impossible.
+    ``given``: overrides of all runs, as for :func:`fsm_dyn.language.values.parameter_values`; ``names``: differing
+    scalar parameters. ``base``: the values with ``given`` alone; ``affected``: the named parameters, and all computed
+    from them. Raises InputError: ``given`` is impossible.
     """
 
     def __init__(self, mechanism: Mechanism, given: Mapping[str, Given], names: Iterable[str]) -> None:
@@ -417,15 +360,8 @@ class VariedValues:
     def of(self, case: Mapping[str, float]) -> dict[str, ParameterValue]:
         """Return the values of a run.
 
-        Parameters
-        ----------
-        case : mapping
-            Values of the differing parameters, SI.
-
-        Raises
-        ------
-        InputError
-            They are impossible: as of :func:`fsm_dyn.language.values.parameter_values`.
+        ``case``: values of the differing parameters, SI. Raises InputError: they are impossible: as of
+        :func:`fsm_dyn.language.values.parameter_values`.
         """
         values: dict[str, ParameterValue] = {**self.base, **case}
         try:

@@ -111,13 +111,7 @@ MAX_DIGITS = 300
 
 
 def resolve(text: str) -> Plain:
-    """Return the value of a plain (unquoted) scalar under the core schema.
-
-    Parameters
-    ----------
-    text : str
-        The scalar.
-    """
+    """Return the value of a plain (unquoted) scalar under the core schema."""
     if text in _NULL:
         return None
     if text in _TRUE:
@@ -152,10 +146,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_file(path: Path) -> str:
     """Return the text of a model file.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is larger than ``MAX_BYTES`` or is not UTF-8.
+    Raises InputError if it cannot be read, is larger than ``MAX_BYTES`` or is not UTF-8.
     """
     data = schemata.read_file(path, MAX_BYTES, "a model")
     try:
@@ -174,18 +165,8 @@ def read_file(path: Path) -> str:
 def compose(text: str, file: str) -> Tree:
     """Read one YAML document.
 
-    Parameters
-    ----------
-    text : str
-        The document.
-    file : str
-        Its name in places.
-
-    Raises
-    ------
-    ModelError
-        If it is not YAML, or has refused elements: tags, merge keys, duplicate keys, several documents, a value inside
-        itself, too much of anything.
+    ``file``: its name in places. Raises ModelError if it is not YAML, or has refused elements: tags, merge keys,
+    duplicate keys, several documents, a value inside itself, too much of anything.
     """
     if len(text) > MAX_BYTES:
         data = text.encode("utf-8", "replace")
@@ -457,10 +438,7 @@ def _quoted(text: str) -> str:
 def tree_of(value: Any) -> Tree:
     """Return `value` (mappings, lists, texts, numbers, booleans, None) as a tree.
 
-    Raises
-    ------
-    ModelError
-        If it holds anything else, or is too large, too deep or contains itself.
+    Raises ModelError if it holds anything else, or is too large, too deep or contains itself.
     """
     return _Builder().build(value, ())
 

@@ -54,12 +54,7 @@ EMULATED: Final = "it is emulated by a process of this computer, which had no ti
 def fault_text(reason: str, detail: str, emulated: bool) -> str:
     """Return the text of a fault, with the likely cause if samples of an emulated device are missing.
 
-    Parameters
-    ----------
-    reason, detail : str
-        Of the event.
-    emulated : bool
-        Whether the device is a process of this computer.
+    ``reason``, ``detail``: of the event; ``emulated``: whether the device is a process of this computer.
     """
     hosted = [EMULATED] if emulated and reason == FAULTS[Fault.STALLED] else []
     return ": ".join(filter(None, (reason, detail, *hosted)))

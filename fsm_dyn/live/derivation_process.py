@@ -50,15 +50,8 @@ def message(automaton: Automaton, states: States, home: tuple[Array, Array]) -> 
 class Deriver:
     """Derivation of modes reached by a live run and missing in its graph.
 
-    Parameters
-    ----------
-    automaton : Automaton
-    block : Block
-        Shared memory of the run.
-    states : sequence
-        Contact states of the modes at the start of the run, by their numbers.
-    pipe : int
-        Descriptor to write machine code to.
+    ``states``: contact states of the modes at the start of the run, by their numbers; ``pipe``: descriptor to write
+    machine code to.
     """
 
     def __init__(self, automaton: Automaton, block: tick_data.SharedBlock, states: list[States], pipe: int) -> None:

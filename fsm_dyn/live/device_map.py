@@ -155,10 +155,7 @@ DeviceMaps = DeviceMap | tuple[DeviceMap, ...]  # of one device, or of each of s
 def device_maps_from(data: dict[str, Any] | Sequence[dict[str, Any]]) -> DeviceMaps:
     """Return device maps from ``dataclasses.asdict`` of settings, also after JSON.
 
-    Parameters
-    ----------
-    data : dict[str, Any] or Sequence[dict[str, Any]]
-        Of one map, or of several.
+    ``data``: of one map, or of several.
     """
     return DeviceMap.from_data(data) if isinstance(data, dict) else tuple(map(DeviceMap.from_data, data))
 
@@ -267,10 +264,7 @@ _STEP: Final = 1e-6  # of a coordinate, for a difference
 def port_of(graph: ModeGraph, name: str) -> CoupledPort:
     """Return a port of a coupled graph by name; the first one for an empty name.
 
-    Raises
-    ------
-    InputError
-        There is no such port.
+    Raises InputError: there is no such port.
     """
     ports = coupled_ports(graph.automaton.mechanism)
     for port in ports:
@@ -292,22 +286,10 @@ def device_map_for(
     """Return the device map with the zero of a device, if it has one, at the port's initial position.
 
     The offset of such a device is kept when it engages again after a reset or a change of parameters; the ramp of the
-    engagement bounds the resulting force.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Of a coupled model.
-    name : str
-        Of the port; empty: the first.
-    n_device : int
-        Number of the device's axes.
-    axes : tuple of int
-        As in :class:`~fsm_dyn.live.device_map.DeviceMap`; empty: those of :func:`aligned_axes`.
-    scale : float or tuple of float
-        As in :class:`~fsm_dyn.live.device_map.DeviceMap`.
-    zeroed : bool
-        Whether the device has a zero; otherwise its position counts from its engagement.
+    engagement bounds the resulting force. ``graph``: of a coupled model. ``name``: of the port; empty: the first.
+    ``n_device``: number of the device's axes. ``axes``: as in :class:`~fsm_dyn.live.device_map.DeviceMap`; empty: those
+    of :func:`aligned_axes`. ``scale``: as in :class:`~fsm_dyn.live.device_map.DeviceMap`. ``zeroed``: whether the
+    device has a zero; otherwise its position counts from its engagement.
     """
     port = port_of(graph, name)
     axes = axes or aligned_axes(graph, port.name, n_device)
@@ -323,17 +305,9 @@ def device_map_for(
 def aligned_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
     """Return the device axis for each axis of a port, -1 for none; empty if the device has axes enough.
 
-    A port with more axes than the device uses those best aligned with a gap at the initial state, by the cosine
-    between the gradients of port position and gap with respect to the coordinates.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Of a coupled model.
-    name : str
-        Of the port; empty: the first.
-    n_device : int
-        Number of the device's axes.
+    A port with more axes than the device uses those best aligned with a gap at the initial state, by the cosine between
+    the gradients of port position and gap with respect to the coordinates. ``graph``: of a coupled model. ``name``: of
+    the port; empty: the first. ``n_device``: number of the device's axes.
     """
     port = port_of(graph, name)
     if len(port.axes) <= n_device:

@@ -82,10 +82,7 @@ class HandContacts:
     def number(self, first: Any, second: Any) -> int:
         """Return the number of the contact of two shapes, from 0.
 
-        Raises
-        ------
-        InputError
-            There is none, or the shapes overlap at present.
+        Raises InputError: there is none, or the shapes overlap at present.
         """
         pairs = [frozenset(one.shapes) for one in self.all]
         wanted = frozenset(map(str, (first, second)))
@@ -166,10 +163,7 @@ class HandCommands:
     def constrain(self, message: Mapping[str, Any]) -> int:
         """Accept a request; return the number of the constraint, from 1.
 
-        Raises
-        ------
-        InputError
-            The request cannot be met; nothing changes.
+        Raises InputError: the request cannot be met; nothing changes.
         """
         if message.get("kind") == CONTACT:
             return self._let_touch(message)
@@ -206,10 +200,7 @@ class HandCommands:
     def release(self, message: Mapping[str, Any]) -> list[int]:
         """Release one constraint by its number, or all of them; return the numbers of those that held.
 
-        Raises
-        ------
-        InputError
-            The number is unknown.
+        Raises InputError: the number is unknown.
         """
         number = message.get("number")
         if number is not None and (

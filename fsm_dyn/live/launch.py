@@ -71,14 +71,8 @@ def usual_dampings(
     The default damping, 2 N s/m, is raised if a heavy port would swing on its coupler with a damping ratio below
     ``LEAST_RATIO``: to this ratio, as far as no damper removes more than ``MOST_PER_TICK`` of the velocity of port or
     device in a tick and a coupler passive with a known device remains passive (docs/theory.md, "Damping of the
-    coupler").
-
-    Parameters
-    ----------
-    given : collection of str
-        Parameters given by a run, which stay unchanged, like those given by the file.
-    felt : float
-        Damping of the coupler at the device over that at the port: ``force_scale * scale**2``.
+    coupler"). ``given``: parameters given by a run, which stay unchanged, like those given by the file; ``felt``:
+    damping of the coupler at the device over that at the port: ``force_scale * scale**2``.
     """
     open_axes = [axis for port in stepper.ports for axis in _open_axes(stepper, port) if axis.damping not in given]
     found: dict[str, float] = {}
@@ -111,15 +105,7 @@ def damped_graph(
 ) -> ModeGraph:
     """Return a coupled graph with the dampings of its couplers in a live run.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        With couplers.
-    given : collection of str
-        Parameters given by a run.
-    maps : DeviceMap or tuple of DeviceMap
-    period : float
-        Of the tick, s.
+    ``given``: parameters given by a run; ``period``: of the tick, s.
     """
     n_device = max(len(port.axes) for port in graph.automaton.mechanism.coupled_ports)
     found = usual_dampings(LiveStepper(graph, n_device, period), given, handle, most_felt(maps))
@@ -152,12 +138,7 @@ def port_masses(stepper: LiveStepper, axes: Sequence[PortAxis]) -> list[float]:
 
     The mass is a force of the coupler over the added acceleration of the port, from the rates of a mode and from the
     port's velocity, which is linear in the speeds. The mode is the initial one; if it fixes the port, as friction does
-    at rest, the largest mass of the derived modes about the same state counts.
-
-    Parameters
-    ----------
-    stepper : LiveStepper
-        At its initial state.
+    at rest, the largest mass of the derived modes about the same state counts. ``stepper``: at its initial state.
     """
     state, tables = stepper.loop.state, stepper.loop.tables
     derived = stepper.executable.own_kernels()
@@ -283,10 +264,7 @@ def release_time(settings: LiveSettings, spec: DeviceSpec) -> float:
 def watching_times(settings: LiveSettings) -> dict[str, float]:
     """Return the polling period of the watchdog process, and the allowed absence of ticks (s).
 
-    Parameters
-    ----------
-    settings : mapping
-        Plain, as the tick process is given them.
+    ``settings``: plain, as the tick process is given them.
     """
     release, timeout = settings.release, settings.watchdog_timeout
     zero = max(ZERO_AFTER * release, LEAST_RELEASE * settings.period) if release else 0.0
@@ -303,14 +281,8 @@ def substeps_of(settings: LiveSettings, graph: ModeGraph) -> int:
 def needed_substeps(settings: LiveSettings, stepper: LiveStepper) -> int:
     """Return the steps of a tick: those asked for, or as many as the coupled modes need at the start.
 
-    Warns if those asked for are fewer.
-
-    Parameters
-    ----------
-    settings : LiveSettings
-        As a caller gave them.
-    stepper : LiveStepper
-        With the steps of :func:`substeps_of`.
+    Warns if those asked for are fewer. ``settings``: as a caller gave them; ``stepper``: with the steps of
+    :func:`substeps_of`.
     """
     needed = stepper.stable_substeps()
     if settings.substeps is None:
@@ -333,23 +305,12 @@ def assessed_substeps(settings: LiveSettings, graph: ModeGraph, port: str) -> in
 
 @dataclass(frozen=True)
 class Prepared:
-    """Prepared live run, before any process is started or device opened.
+    """Prepared live run, before any process is started or device opened."""
 
-    Attributes
-    ----------
-    stepper : LiveStepper
-        Of the coupled graph, with its machine code.
-    driver : type
-    spec : DeviceSpec
-        Of the device.
-    settings : dict
-        Plain, as the tick process is given them.
-    """
-
-    stepper: LiveStepper
+    stepper: LiveStepper  # of the coupled graph, with its machine code
     driver: Any
     spec: DeviceSpec
-    settings: LiveSettings
+    settings: LiveSettings  # plain, as the tick process is given them
 
 
 def prepare(

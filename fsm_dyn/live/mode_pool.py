@@ -148,16 +148,9 @@ class PooledExecutable(OnlineExecutable):
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: npt.NDArray[np.int64]) -> int | None:
         """Switch a mode embedded online to derived kernels, from its next step on.
 
-        Parameters
-        ----------
-        spent : int64 array
-            Evaluations made in each mode of the tables.
-
-        Returns
-        -------
-        int or None
-            Evaluations after which the run uses these kernels: the present number, or ``LEAST``; None if the mode was
-            not reached, has derived kernels already, or the tables have no room.
+        ``spent``, int64 array: evaluations made in each mode of the tables. Returns evaluations after which the run
+        uses these kernels: the present number, or ``LEAST``; None if the mode was not reached, has derived kernels
+        already, or the tables have no room.
         """
         number = self._numbers.get(states, -1)
         if number < 0 or states in self._own:
@@ -312,10 +305,7 @@ class PooledExecutable(OnlineExecutable):
     def make_ready(self, states: tuple[int, ...]) -> bool:
         """Prepare a mode that may be reached soon, between ticks, in about 0.2 ms; return whether it was missing.
 
-        Parameters
-        ----------
-        states : tuple of int
-            Contact states.
+        ``states``: contact states.
         """
         if self._shelf is None or states in self._numbers or states in self._ready:
             return False

@@ -57,16 +57,8 @@ PACE: Final = Bundle(Pace)
 def new_pace(io: CompiledIO, tick: Tick, period: int, watched: int) -> tuple[Pace, Any]:
     """Return the data of the loop, for a driver and a tick of ``period`` ns, and their bundle.
 
-    Parameters
-    ----------
-    io : CompiledIO
-        Reads and writes the device.
-    tick : ct.Tick
-        Data of a tick.
-    period : int
-        Of a tick, ns.
-    watched : int
-        Number of the first tick with a check for the end of the run.
+    ``io``: reads and writes the device; ``tick``, ct.Tick; ``watched``: number of the first tick with a check for the
+    end of the run.
     """
     pace, packed = PACE.allocate(PaceNumbers.COUNT, len(tick.device) + 3)
     pace.numbers[[PaceNumbers.READ, PaceNumbers.WRITE, PaceNumbers.DATA]] = io.read, io.write, io.data

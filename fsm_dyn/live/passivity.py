@@ -40,14 +40,9 @@ _ROUNDING: Final = 1e-9  # beyond one, of a growth
 
 @dataclass(frozen=True)
 class Hand:
-    """A hand on the device.
+    """A hand on the device."""
 
-    Attributes
-    ----------
-    stiffness, damping, mass : float
-        N/m, N s/m, kg.
-    """
-
+    # stiffness, damping, mass: N/m, N s/m, kg
     stiffness: float = 0.0
     damping: float = 0.0
     mass: float = 0.0
@@ -61,17 +56,8 @@ class Hand:
 def growth_with_hand(loop: SampledLoop, axis: int, device: DeviceDynamics, hand: Hand) -> float:
     """Return the largest growth factor of a motion in a tick, with a hand on one axis of the device.
 
-    Parameters
-    ----------
-    axis : int
-        Of the loop, with a coupler.
-    device : DeviceDynamics
-        Its mass and damping must be known.
-
-    Raises
-    ------
-    InputError
-        Mass or damping of the device is unknown.
+    ``axis``: of the loop, with a coupler; ``device``: its mass and damping must be known. Raises InputError: mass or
+    damping of the device is unknown.
     """
     if device.mass is None or device.damping is None:
         raise InputError("a loop with a hand needs mass and damping of the device", remedy="give --mass and --damping")
@@ -172,32 +158,16 @@ _GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """Result of one condition along one axis: it holds if more is available than required.
+    """Result of one condition along one axis: it holds if more is available than required."""
 
-    Attributes
-    ----------
-    condition : str
-        ``wall``, ``mode NAME``, ``coupler``, ``two-port``, ``quantisation``, ``stable alone`` or ``held
-        stably``.
-    axis : str
-    verdict : str
-        ``pass``, ``fail``, or ``unknown`` if a property of the device is not known.
-    required : float or None
-        Required damping or dry friction of the device; infinite if none suffices, None if unknown.
-    available : float or None
-        Damping or dry friction of the device, None: unknown.
-    unit : str
-    basis : str
-        Compared quantities, or missing ones.
-    """
-
+    # ``wall``, ``mode NAME``, ``coupler``, ``two-port``, ``quantisation``, ``stable alone`` or ``held stably``
     condition: str
     axis: str
-    verdict: str
-    required: float | None
-    available: float | None
+    verdict: str  # ``pass``, ``fail``, or ``unknown`` if a property of the device is not known
+    required: float | None  # required damping or dry friction of the device; infinite if none suffices, None if unknown
+    available: float | None  # damping or dry friction of the device, None: unknown
     unit: str
-    basis: str
+    basis: str  # compared quantities, or missing ones
 
 
 @dataclass(frozen=True)
@@ -438,17 +408,8 @@ _SMALL = 1e-6  # of the phase's range, at its ends
 def least_inertia(stiffness: float, damping: float, delay: float) -> float:
     """Return the least inertia of a stable loop.
 
-    Parameters
-    ----------
-    stiffness, damping : float
-        Of the hand, N/m and N s/m.
-    delay : float
-        From the force of the hand to the resulting motion, s, the tick included.
-
-    Returns
-    -------
-    float
-        kg; infinite if no inertia is stable, 0 without a delay.
+    ``stiffness``, ``damping``: of the hand, N/m and N s/m; ``delay``: from the force of the hand to the resulting
+    motion, s, the tick included. Result: kg; infinite if no inertia is stable, 0 without a delay.
     """
     if min(stiffness, damping, delay) < 0.0 or stiffness == 0.0:
         raise InputError(
@@ -465,21 +426,12 @@ def least_inertia(stiffness: float, damping: float, delay: float) -> float:
 
 @dataclass(frozen=True)
 class AdmittanceCondition:
-    """Verdict for an axis of the port in one mode.
-
-    Attributes
-    ----------
-    axis, mode : str
-    inertia : float
-        Inertia felt by the hand, at the device, kg or kg m^2; infinite if the mode fixes the port.
-    required : float
-        Least stable inertia, in the same unit.
-    """
+    """Verdict for an axis of the port in one mode."""
 
     axis: str
     mode: str
-    inertia: float
-    required: float
+    inertia: float  # inertia felt by the hand, at the device, kg or kg m^2; infinite if the mode fixes the port
+    required: float  # least stable inertia, in the same unit
 
     @property
     def stable(self) -> bool:
@@ -500,27 +452,11 @@ def assess_admittance(
 ) -> tuple[AdmittanceCondition, ...]:
     """Assess a model with an admittance device, for each axis of a port.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        Coupled graph: ``coupled_graph(graph, admittance=True)``.
-    mode : str
-        Mode for the inertia, at the model's initial state.
-    stiffness, damping : float
-        Of the hand, N/m and N s/m.
-    delay : float
-        Of the device, s: from a command to the motion and from a force to its sample; a tick is added.
-    port : str
-        Empty: the first.
-    scale : float
-        Of the device map.
-    period : float
-        Of the tick, s.
-
-    Raises
-    ------
-    InputError
-        Port or mode are unknown, or the graph is coupled for devices that measure motions.
+    ``graph``: coupled graph: ``coupled_graph(graph, admittance=True)``. ``mode``: mode for the inertia, at the model's
+    initial state. ``stiffness``, ``damping``: of the hand, N/m and N s/m. ``delay``: of the device, s: from a command
+    to the motion and from a force to its sample; a tick is added. ``port``: empty: the first. ``scale``: of the device
+    map. ``period``: of the tick, s. Raises InputError: port or mode are unknown, or the graph is coupled for devices
+    that measure motions.
     """
     required = least_inertia(stiffness, damping, delay + period)
     seen = inertia_seen(graph, mode, port)
@@ -530,10 +466,7 @@ def assess_admittance(
 def inertia_seen(graph: ModeGraph, mode: str, port: str = "") -> dict[str, float]:
     """Return the inertia against a force along each axis of a port in a mode, at the initial state, kg or kg m^2.
 
-    Raises
-    ------
-    InputError
-        Port or mode are unknown, or the graph is coupled for devices that measure motions.
+    Raises InputError: port or mode are unknown, or the graph is coupled for devices that measure motions.
     """
     coupled, automaton = port_of(graph, port), graph.automaton
     if not coupled.axes[0].is_applied_force:

@@ -90,19 +90,8 @@ _COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scru
 class MappedRows:
     """Rows of a recording, read from the mapped file on access.
 
-    Parameters
-    ----------
-    data : mmap
-        The file; it stays mapped for the lifetime of this object.
-    parts : list of (place, length) in bytes
-        The messages with rows, in order.
-    width : int
-        Numbers in a row.
-
-    Raises
-    ------
-    ValueError
-        The length of a message is no multiple of a row.
+    ``data``: the file; it stays mapped for the lifetime of this object. ``parts``, list of (place, length) in bytes:
+    the messages with rows, in order. Raises ValueError: the length of a message is no multiple of a row.
     """
 
     def __init__(self, data: mmap.mmap, parts: list[tuple[int, int]], width: int) -> None:
@@ -142,31 +131,15 @@ class MappedRows:
 
 @dataclass
 class Recording:
-    """Content of a recording.
+    """Content of a recording."""
 
-    Attributes
-    ----------
-    settings : LiveSettings
-        Of the session, from which a stepper is made.
-    graph : str
-        The saved automaton.
-    columns : TickColumns
-    table : MappedRows
-        One row per tick.
-    records : float64 array
-        One per transition, the number of its tick in front.
-    events : list of mappings
-    complete : bool
-        Whether the file was closed in order.
-    """
-
-    settings: LiveSettings
-    graph: str
+    settings: LiveSettings  # of the session, from which a stepper is made
+    graph: str  # the saved automaton
     columns: TickColumns
-    table: MappedRows
-    records: NDArray[np.float64]
+    table: MappedRows  # one row per tick
+    records: NDArray[np.float64]  # float64 array: one per transition, the number of its tick in front
     events: list[dict[str, Any]] = field(default_factory=list)
-    complete: bool = False
+    complete: bool = False  # whether the file was closed in order
 
     @cached_property
     def rows(self) -> NDArray[np.float64]:
@@ -177,10 +150,7 @@ class Recording:
 def recorded_graph(recorded: Recording) -> ModeGraph:
     """Return the mode graph in a recording.
 
-    Raises
-    ------
-    InputError
-        There is none, or rows, events or transitions do not fit it.
+    Raises InputError: there is none, or rows, events or transitions do not fit it.
     """
     graph = graph_with_parameters(from_bytes(recorded.graph), recorded.settings.parameters)
     for what in _faults(recorded, graph):
@@ -240,10 +210,7 @@ def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool
 def read_recording(path: str | Path) -> Recording:
     """Read a recording; a truncated one is read up to its last complete record.
 
-    Raises
-    ------
-    InputError
-        The file is no recording of a live run.
+    Raises InputError: the file is no recording of a live run.
     """
     where = Location(str(path))
     with opened(path) as file:
@@ -364,21 +331,9 @@ _BINARY: Final = "fsm_dyn_float64"
 class Recorder:
     """Recorder thread: appends the content of the rings of a live run to a file.
 
-    Parameters
-    ----------
-    path : path
-        The file; must not exist.
-    block : SharedBlock
-    columns : TickColumns
-    settings : LiveSettings
-        Written at the head of the file.
-    graph : str
-        The saved automaton, also written at the head.
-
-    Raises
-    ------
-    InputError
-        The file exists or cannot be written, or the package ``mcap`` is not installed.
+    ``path``: the file; must not exist. ``settings``: written at the head of the file. ``graph``: the saved automaton,
+    also written at the head. Raises InputError: the file exists or cannot be written, or the package ``mcap`` is not
+    installed.
     """
 
     def __init__(

@@ -40,36 +40,17 @@ _SUPPLIES: Final = 8  # most modes supplied in a tick of the copy
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a copy of the run met within its horizon.
+    """What a copy of the run met within its horizon."""
 
-    Attributes
-    ----------
-    time : float
-        Model time of the first transition, s.
-    source, target : tuple of int
-        Contact states before and after it.
-    states : tuple of tuple of int
-        Contact states of all modes reached, in their order, each once.
-    """
-
-    time: float
+    time: float  # model time of the first transition, s
+    # source, target: contact states before and after it
     source: States
     target: States
-    states: tuple[States, ...]
+    states: tuple[States, ...]  # contact states of all modes reached, in their order, each once
 
 
 class Foresight:
-    """A copy of a live run, to run ahead of it.
-
-    Parameters
-    ----------
-    settings : LiveSettings
-        Of the run.
-    graph : ModeGraph
-        With the parameters of the run.
-    columns : TickColumns
-        Of its rows.
-    """
+    """A copy of a live run, to run ahead of it. ``graph``: with the parameters of the run; ``columns``: of its rows."""
 
     def __init__(self, settings: LiveSettings, graph: ModeGraph, columns: TickColumns) -> None:
         self._stepper = new_stepper(settings, graph)
@@ -90,19 +71,8 @@ class Foresight:
     def look(self, row: Floats, states: States, horizon: float) -> Expectation | None:
         """Run ahead from a row.
 
-        Parameters
-        ----------
-        row : ndarray, shape (columns,)
-            Of a tick that was completed.
-        states : tuple of int
-            Contact states of its mode.
-        horizon : float
-            Time to look ahead, s of the model.
-
-        Returns
-        -------
-        Expectation or None
-            None: nothing is met.
+        ``row``, shape (columns,): of a tick that was completed; ``states``: contact states of its mode; ``horizon``:
+        time to look ahead, s of the model. None: nothing is met.
         """
         stepper = self._stepper
         if not stepper.executable.stocked:
@@ -173,19 +143,10 @@ _QUIET: Final = 0.05  # s between looks at a run that rests
 class Lookout:
     """Thread of the session that lets a copy run ahead, and reports to the tick process what it found.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the copy; called in the thread, as this takes a second.
-    latest : callable
-        Returns the latest row and the contact states of its mode; None while the run rests.
-    events : callable
-        Returns the commands carried out since the last call.
-    publish : callable
-        Called with the time of the next transition (s of the model; None: none within the horizon), and with the modes
-        that are to be made ready.
-    horizon : float
-        Time to look ahead, s of the model.
+    ``make``: makes the copy; called in the thread, as this takes a second. ``latest``: returns the latest row and the
+    contact states of its mode; None while the run rests. ``events``: returns the commands carried out since the last
+    call. ``publish``: called with the time of the next transition (s of the model; None: none within the horizon), and
+    with the modes that are to be made ready. ``horizon``: time to look ahead, s of the model.
     """
 
     def __init__(

@@ -80,21 +80,12 @@ def friction_needed(stiffness: float, resolution: float) -> float:
 def damping_needed(response: ArrayLike, w: ArrayLike, period: float, delay: float = 0.0) -> Floats:
     """Return the least damping of the device for a passive loop, at each frequency (N s/m).
 
-    Parameters
-    ----------
-    response : complex array, shape (k,) or (k, n, n)
-        ``H(exp(j w T))``: from the sampled positions of the device (m) to the resisting forces (N).
-    w : array, shape (k,)
-        Frequencies, above 0 and up to pi / T, rad/s.
-    period, delay : float
-        Of the loop; additional, from sampling to exerting the force, s.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        The loop is passive with every passive hand if and only if the damping is above all of them.  Without a delay,
-        or with one of whole periods, this is Colgate & Schenkel's condition (Journal of Robotic Systems 14(1), 1997),
-        ``(T / 2) / (1 - cos w T) Re{(1 - exp(-j w T)) H}``.
+    ``response``, complex array, shape (k,) or (k, n, n): ``H(exp(j w T))``: from the sampled positions of the device
+    (m) to the resisting forces (N). ``w``, shape (k,): frequencies, above 0 and up to pi / T, rad/s. ``period``,
+    ``delay``: of the loop; additional, from sampling to exerting the force, s. The result has the shape (k,). The loop
+    is passive with every passive hand if and only if the damping is above all of them.  Without a delay, or with one of
+    whole periods, this is Colgate & Schenkel's condition (Journal of Robotic Systems 14(1), 1997), ``(T / 2) / (1 - cos
+    w T) Re{(1 - exp(-j w T)) H}``.
     """
     w = np.asarray(w, dtype=np.float64)
     H = np.asarray(response, dtype=np.complex128)
@@ -129,25 +120,18 @@ def coupler_damping_required(
 ) -> Floats:
     """Return the least damping of the device for a coupler passive with any model, at each frequency (N s/m).
 
-    Parameters
-    ----------
-    rate : complex array, shape (k,), optional
-        The reported velocity over the position, by default the backward difference.
-    aliased : bool
-        Whether all aliased bands count.  The coupler then shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, with
-        ``s_m`` the shares of the bands in a position linear from sample to sample (they add up to one), and ``Y_m = Z
-        / (Z_c + Z)`` at the band's frequency anywhere in a disc through 0 and 1 with the radius ``1 / (2 cos arg
-        Z_c)``. All such ``H`` fill a disc; the damping is the largest of :func:`damping_needed` on its rim.  Without
-        them it is Llewellyn's condition of absolute stability for the two-port between hand and model, ``2 Re h11 Re
-        h22 >= |h12 h21| + Re(h12 h21)`` with ``Re h11, Re h22 >= 0`` (Adams & Hannaford, "Stable haptic interaction
-        with virtual environments", IEEE Transactions on Robotics and Automation 15(3), 1999), solved for the damping,
-        which enters ``Re h11`` alone: ``h11 = m s + b`` is the device, ``h12`` hold and delay, ``h22 = 1 / (B + K /
-        s)`` the coupler, which is integrated with the model, and ``h21`` the interpolation of the device's positions
-        from sample to sample.
+    ``rate``, complex array, shape (k,): the reported velocity over the position, by default the backward difference.
+    ``aliased``: whether all aliased bands count.  The coupler then shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``,
+    with ``s_m`` the shares of the bands in a position linear from sample to sample (they add up to one), and ``Y_m = Z
+    / (Z_c + Z)`` at the band's frequency anywhere in a disc through 0 and 1 with the radius ``1 / (2 cos arg Z_c)``.
+    All such ``H`` fill a disc; the damping is the largest of :func:`damping_needed` on its rim.  Without them it is
+    Llewellyn's condition of absolute stability for the two-port between hand and model, ``2 Re h11 Re h22 >= |h12 h21|
+    + Re(h12 h21)`` with ``Re h11, Re h22 >= 0`` (Adams & Hannaford, "Stable haptic interaction with virtual
+    environments", IEEE Transactions on Robotics and Automation 15(3), 1999), solved for the damping, which enters ``Re
+    h11`` alone: ``h11 = m s + b`` is the device, ``h12`` hold and delay, ``h22 = 1 / (B + K / s)`` the coupler, which
+    is integrated with the model, and ``h21`` the interpolation of the device's positions from sample to sample.
 
-    Returns
-    -------
-    ndarray, shape (k,)
+    The result has the shape (k,).
     """
     w = np.asarray(w, dtype=np.float64)
     if not aliased:
@@ -321,52 +305,29 @@ class SampledLoop:
 
     With the state ``s`` and the inputs' values and rates at the begin of a tick in ``i``, ``s_next = step s + push i``;
     the forces of the port on the model are ``out s + through i`` at the end of a tick.
-
-    Attributes
-    ----------
-    axes : tuple of Axis
-        Axes of the port moved by a device.
-    sources : tuple of int
-        The corresponding axes of the device.
-    mode : str
-    period : float
-        s.
-    scales : ndarray, shape (n,)
-        Units of the model per unit of the device, along each axis.
-    force_scale : float
-        Newtons of the device per newton of the model, on top of the scale.
-    step, push, out, through : ndarrays, shapes (n_s, n_s), (n_s, 4 m), (n, n_s), (n, 4 m)
-        Value, rate, second and third rate of each of m inputs stand together.
-    filters : tuple
-        For each axis the bandwidth of the filter of a coordinate prescribed by the device, rad per tick, or 0.
-    velocity_bandwidth : float or None
-        Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
     """
 
-    axes: tuple[PortAxis, ...]
-    sources: tuple[int, ...]
+    axes: tuple[PortAxis, ...]  # axes of the port moved by a device
+    sources: tuple[int, ...]  # the corresponding axes of the device
     mode: str
-    period: float
-    scales: Floats
-    force_scale: float
+    period: float  # s
+    scales: Floats  # shape (n,): units of the model per unit of the device, along each axis
+    force_scale: float  # newtons of the device per newton of the model, on top of the scale
+    # step, push, out, through: shapes (n_s, n_s), (n_s, 4 m), (n, n_s), (n, 4 m): value, rate, second and third rate of
+    # each of m inputs stand together
     step: Floats
     push: Floats
     out: Floats
     through: Floats
+    # for each axis the bandwidth of the filter of a coordinate prescribed by the device, rad per tick, or 0
     filters: tuple[float, ...]
+    # of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`
     velocity_bandwidth: float | None = math.inf
 
     def response(self, w: ArrayLike) -> Complexes:
         """Return ``H(exp(j w T))`` from the device's sampled positions to the resisting forces, in its units.
 
-        Parameters
-        ----------
-        w : array, shape (k,)
-            rad/s, above 0.
-
-        Returns
-        -------
-        ndarray of complex, shape (k, n, n)
+        ``w``, shape (k,): rad/s, above 0. Returns ndarray of complex, shape (k, n, n).
         """
         z = np.exp(1j * np.asarray(w, dtype=np.float64) * self.period)
         begins, ends = self._inputs(z)
@@ -410,15 +371,9 @@ class SampledLoop:
 def velocity_response(z: Complexes, period: float, bandwidth: float | None) -> Complexes:
     """Return the reported velocity of a device for the sampled positions ``z^n``, 1/s.
 
-    Parameters
-    ----------
-    z : ndarray of complex, shape (k,)
-        Of absolute value one.
-    period : float
-        s.
-    bandwidth : float or None
-        Hz, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; a measured velocity is the velocity of the
-        motion below half the rate.
+    ``z``, ndarray of complex, shape (k,): of absolute value one. ``period``: s. ``bandwidth``: Hz, see
+    :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; a measured velocity is the velocity of the motion below half
+    the rate.
     """
     if bandwidth is None:
         measured: Complexes = (1j * np.angle(z) / period).astype(np.complex128)
@@ -459,31 +414,12 @@ def linearise_sampled_loop(
 ) -> SampledLoop:
     """Linearise a coupled model in a mode over a tick, at rest, with the coupler closed and unstretched.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        Compiled from the result of :func:`fsm_dyn.live.device_map.add_couplers`.
-    mode : str, optional
-        A mode of the graph; by default the one it starts in.
-    n_device : int, optional
-        Axes of the device; by default as many as the port has.
-    period, substeps, method
-        As of a live run.
-    at : mapping, optional
-        Replacements for entries of the model's ``initial``; speeds not given here are zero.
-    velocity_bandwidth : float or None
-        Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
-
-    Returns
-    -------
-    SampledLoop
-
-    Raises
-    ------
-    InputError
-        The mode or the port is unknown, the axes do not fit, or the model has a sampled controller.
-    ModelError
-        The values contradict the mode.
+    ``graph``: compiled from the result of :func:`fsm_dyn.live.device_map.add_couplers`. ``mode``: a mode of the graph;
+    by default the one it starts in. ``n_device``: axes of the device; by default as many as the port has. ``period``,
+    ``substeps``, ``method``: as of a live run. ``at``: replacements for entries of the model's ``initial``; speeds not
+    given here are zero. ``velocity_bandwidth``: of the device, see
+    :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`. Raises InputError: the mode or the port is unknown, the axes
+    do not fit, or the model has a sampled controller. Raises ModelError: the values contradict the mode.
     """
     mapping = mapping or DeviceMap()
     port = _port(graph, mapping.port)

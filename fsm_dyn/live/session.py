@@ -56,10 +56,7 @@ _BEATS: Final = LiveHeader.OWNER_BEATS
 class SignOfLife:
     """Heartbeat thread: increases a counter in the header of shared memory until stopped.
 
-    Parameters
-    ----------
-    header : int64 array
-        Header of the block shared by tick process and owner.
+    ``header``, int64 array: header of the block shared by tick process and owner.
     """
 
     def __init__(self, header: Integers) -> None:

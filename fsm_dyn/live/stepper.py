@@ -125,15 +125,8 @@ def stability_interval(method: Tableau) -> float:
 class StabilityBounds:
     """Bounds on the parameters of a coupled model.
 
-    Parameters
-    ----------
-    rates : sequence of int
-        Addresses of the kernels of the modes, which give the rates of the state.
-    x : ndarray, shape (n_x,)
-        State about which the modes are linearised.
-    step : float
-        Of the integrator, s of model time.
-    method : Tableau
+    ``rates``: addresses of the kernels of the modes, which give the rates of the state; ``x``, shape (n_x,): state
+    about which the modes are linearised; ``step``: of the integrator, s of model time.
     """
 
     def __init__(self, rates: Sequence[int], x: Floats, step: float, method: Tableau) -> None:
@@ -143,12 +136,8 @@ class StabilityBounds:
     def check(self, context: Floats, changes: Mapping[str, tuple[int, float]]) -> None:
         """Raise InputError if a parameter makes a mode too stiff for the steps of a tick.
 
-        Parameters
-        ----------
-        context : ndarray, shape (n_c,)
-            With the values before, and the couplers closed.
-        changes : mapping
-            Index in the context and new value of each parameter.
+        ``context``, shape (n_c,): with the values before, and the couplers closed; ``changes``: index in the context
+        and new value of each parameter.
         """
         now = context.copy()
         for name, (index, value) in changes.items():
@@ -667,13 +656,7 @@ _STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "cl
 
 
 def structural_parameters(automaton: Automaton) -> frozenset[str]:
-    """Return the parameters of gaps, constraints, inertia or periods of controllers.
-
-    Parameters
-    ----------
-    automaton : Automaton
-        The compiled mechanism.
-    """
+    """Return the parameters of gaps, constraints, inertia or periods of controllers."""
     nodes = automaton.system.nodes
     wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
     return frozenset(symbol.name for symbol in support(wanted)) | parameters_of_periods(automaton.mechanism)

@@ -15,19 +15,12 @@ REPETITION: Final = 6.7  # a second
 
 @dataclass(frozen=True)
 class Stroke:
-    """A way from one place to another along half a cosine, at rest at both ends.
+    """A way from one place to another along half a cosine, at rest at both ends."""
 
-    Attributes
-    ----------
-    begin, end : float
-        m or rad.
-    speed : float
-        The largest, half-way, m/s or rad/s; above 0.
-    """
-
+    # begin, end: m or rad
     begin: float
     end: float
-    speed: float
+    speed: float  # the largest, half-way, m/s or rad/s; above 0
 
     @property
     def duration(self) -> float:
@@ -44,24 +37,14 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Notes played by a hand: it presses in the first half of each and lets up in the second.
-
-    Attributes
-    ----------
-    rate : float
-        Notes a second.
-    notes : int
-    pressed, lifted : float
-        Target of the hand at the end of the two halves, m.
-    share : float
-        Share of a note for each of the two strokes, up to a half.
-    """
+    """Notes played by a hand: it presses in the first half of each and lets up in the second."""
 
     rate: float
     notes: int
+    # pressed, lifted: target of the hand at the end of the two halves, m
     pressed: float
     lifted: float
-    share: float = 0.35
+    share: float = 0.35  # share of a note for each of the two strokes, up to a half
 
     def __post_init__(self) -> None:
         numbers = (self.rate, self.pressed, self.lifted)

@@ -95,13 +95,7 @@ class BlockLayout:
 class SharedBlock:
     """A block of shared memory: anonymous, so nothing is ever left behind; on Windows a file.
 
-    Parameters
-    ----------
-    shape : BlockLayout
-    descriptor : int
-        Of the memory; closed with the block.
-    path : str
-        The file, if any.
+    ``descriptor``: of the memory; closed with the block. ``path``: the file, if any.
     """
 
     def __init__(self, shape: BlockLayout, descriptor: int, path: str = "") -> None:
@@ -192,10 +186,7 @@ def put_text(
 ) -> None:
     """Append a mapping, as JSON, to a ring of texts, in one or more slots.
 
-    Raises
-    ------
-    ValueError
-        It takes more than ``most_slots``.
+    Raises ValueError: it takes more than ``most_slots``.
     """
     try:
         data = json.dumps(value, allow_nan=False).encode()
@@ -382,22 +373,9 @@ def couple_ports(
 ) -> None:
     """Write the mapping from the axes of the devices to the ports into a tick.
 
-    Parameters
-    ----------
-    ports : sequence of CoupledPort
-        All of the model, in the order of its axes.
-    maps : sequence of DeviceMap
-        Of each device; a map without a port name gets the port of the device's number.
-    parts : sequence of int
-        Number of axes of each device.
-    values : mapping
-        Values of the parameters.
-
-    Raises
-    ------
-    InputError
-        There are more or fewer maps than devices, no such port, or two devices at one; axes do not fit; the devices
-        differ in settings required to be common.
+    ``ports``: all of the model, in the order of its axes. ``maps``: of each device; a map without a port name gets the
+    port of the device's number. Raises InputError: there are more or fewer maps than devices, no such port, or two
+    devices at one; axes do not fit; the devices differ in settings required to be common.
     """
     if len(maps) != len(parts):
         raise InputError(
@@ -441,10 +419,7 @@ def bandwidths(
 ) -> list[float]:
     """Return the bandwidth of the filter of each smooth input, rad per tick.
 
-    Raises
-    ------
-    InputError
-        One is too large for the period, or not positive.
+    Raises InputError: one is too large for the period, or not positive.
     """
     declared = {axis.device: axis.bandwidth for axis in axes if axis.bandwidth is not None}
     found = {name: evaluate_expression(declared[name], values) if name in declared else BANDWIDTH for name in smooth}

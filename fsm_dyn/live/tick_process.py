@@ -56,19 +56,9 @@ Arrived = tuple[tuple[int, ...], OwnKernels]
 class Receiver:
     """Thread to read machine code from a pipe and load it, without the interpreter lock.
 
-    Parameters
-    ----------
-    pipe : int
-        Descriptor of the pipe from :mod:`fsm_dyn.live.derivation_process`; closed by this thread.
-    privileges : bool
-        Whether to ask for real-time scheduling.
-
-    Attributes
-    ----------
-    arrived : deque
-        Contact states and kernels for the ticks; None after the end of the derivation process.
-    wake : callable
-        Called after each arrival.
+    ``pipe``: descriptor of the pipe from :mod:`fsm_dyn.live.derivation_process`; closed by this thread. ``privileges``:
+    whether to ask for real-time scheduling. ``arrived``, deque: contact states and kernels for the ticks; None after
+    the end of the derivation process. ``wake``: called after each arrival.
     """
 
     def __init__(self, pipe: int, privileges: bool) -> None:
@@ -91,17 +81,7 @@ class Receiver:
 
 
 def received(file: IO[bytes]) -> Arrived | None:
-    """Read and load the kernels of one mode; None at the end of the pipe.
-
-    Parameters
-    ----------
-    file : IO[bytes]
-        The pipe from the deriver.
-
-    Returns
-    -------
-    Arrived or None
-    """
+    """Read and load the kernels of one mode; None at the end of the pipe. ``file``: the pipe from the deriver."""
     line = file.readline()
     if not line.endswith(b"\n"):
         return None
@@ -166,12 +146,7 @@ def columns_of(stepper: LiveStepper) -> TickColumns:
 class TickProcess:
     """Servo loop with device, stepper and shared memory.
 
-    Parameters
-    ----------
-    settings : LiveSettings
-        As the session wrote them.
-    graph : ModeGraph
-        With the run's parameters.
+    ``settings``: as the session wrote them; ``graph``: with the run's parameters.
     """
 
     def __init__(self, settings: LiveSettings, graph: ModeGraph) -> None:
@@ -545,14 +520,8 @@ def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
 def time_to_event(event: int, t: float, speed: float) -> float | None:
     """Return the time by the clock until the next foreseen transition, s; None if none is foreseen.
 
-    Parameters
-    ----------
-    event : int
-        Its model time, ns; negative: none within the horizon, or no copy runs ahead.
-    t : float
-        Present model time, s.
-    speed : float
-        Of the model, in its seconds a second of the clock.
+    ``event``: its model time, ns; negative: none within the horizon, or no copy runs ahead. ``t``: present model time,
+    s. ``speed``: of the model, in its seconds a second of the clock.
     """
     left = 1e-9 * event - t
     return left / speed if event >= 0 and left >= 0.0 else None

@@ -27,14 +27,8 @@ _HARMLESS: Final = frozenset({"run", "pause", "step"})  # commands that change n
 def parameter_changes(graph: ModeGraph, events: Sequence[Mapping[str, Any]]) -> list[tuple[float, FloatArray]]:
     """Return the ticks since which something was changed from outside, with the parameters (n_p,) from there on.
 
-    The first are those at the start, since minus infinity. Structural parameters change at a reset.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Of the run, coupled.
-    events : sequence of mappings
-        Of the run, in order.
+    The first are those at the start, since minus infinity. Structural parameters change at a reset. ``graph``: of the
+    run, coupled; ``events``: of the run, in order.
     """
     names, parameters = graph.automaton.terms.layout.p, graph.parameters.copy()
     waiting: dict[str, float] = {}
@@ -65,21 +59,9 @@ def samples_of_rows(
     """Return rows of a live run as samples, with the modes they are in by the numbers of their first appearance.
 
     Rates of inputs that are linear in a tick are the differences from the row before; of the first row they are zero.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Of the run, coupled.
-    executable : PooledExecutable
-        Of its automaton; not stepped meanwhile.
-    rows : ndarray, shape (n, columns)
-        Of ticks in their order.
-    states_at : callable
-        Gives the contact states of the modes by their numbers in the row of a tick.
-    events : sequence of mappings
-        Of the run, in order.
-    known : dict
-        Of earlier calls, which it is filled by.
+    ``graph``: of the run, coupled. ``executable``: of its automaton; not stepped meanwhile. ``rows``, shape (n,
+    columns): of ticks in their order. ``states_at``: gives the contact states of the modes by their numbers in the row
+    of a tick. ``events``: of the run, in order. ``known``: of earlier calls, which it is filled by.
     """
     found: dict[tuple[int, ...], int] = {}
     mode = np.array([found.setdefault(tuple(states_at(row[_TICK])[int(row[_MODE])]), len(found)) for row in rows], int)
@@ -128,18 +110,10 @@ _SHORTER: Final = 16
 
 @dataclass(frozen=True)
 class _Ticks:
-    """Ticks as steps: the states at both ends of each, and how the inputs run between.
+    """Ticks as steps: the states at both ends of each, and how the inputs run between."""
 
-    Attributes
-    ----------
-    ends : Samples
-        Rows ``2 k`` and ``2 k + 1`` are the ends of tick ``k``, shape (2 n,).
-    rates : ndarray, shape (2 n, n_q + n_u)
-        Of the states there.
-    """
-
-    ends: Samples
-    rates: FloatArray
+    ends: Samples  # rows ``2 k`` and ``2 k + 1`` are the ends of tick ``k``, shape (2 n,)
+    rates: FloatArray  # shape (2 n, n_q + n_u): of the states there
 
     def between(self, times: FloatArray, first: IntArray) -> Samples:
         """Return samples within the ticks that begin at the rows ``first``, by cubics of states and inputs."""
@@ -178,20 +152,10 @@ def energy_warnings(
     """Return a sentence if the energy balance of ticks does not close, none if it does.
 
     Ticks with transitions, with samples of controllers, and those in which compliant contacts act are left out: what
-    happens within them does not follow from their ends.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Of the run, coupled.
-    executable : PooledExecutable
-        Of its automaton; not stepped meanwhile.
-    rows : ndarray, shape (n, columns)
-        Of ticks in their order.
-    states, names : sequences
-        Contact states and names of the modes by their numbers in the latest row.
-    events : sequence of mappings
-        Of the run: after a command that changes parameters, inputs or state, only later ticks count.
+    happens within them does not follow from their ends. ``graph``: of the run, coupled. ``executable``: of its
+    automaton; not stepped meanwhile. ``rows``, shape (n, columns): of ticks in their order. ``states``, ``names``:
+    contact states and names of the modes by their numbers in the latest row. ``events``: of the run: after a command
+    that changes parameters, inputs or state, only later ticks count.
     """
     since, parameters = parameter_changes(graph, events)[-1]
     rows = rows[rows[:, _TICK] >= since]

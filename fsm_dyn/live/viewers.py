@@ -55,12 +55,7 @@ class Viewer(Protocol):
     def show(self, row: Samples, moving: MovingScene | None, transitions: Sequence[Transition], *, first: bool) -> None:
         """Show one row, the drawing at it, and the transitions since the row before.
 
-        Parameters
-        ----------
-        moving : MovingScene or None
-            None for a model without a drawing.
-        first : bool
-            Whether outlines are to be sent.
+        ``moving``: none for a model without a drawing; ``first``: whether outlines are to be sent.
         """
 
     def close(self) -> None:
@@ -77,14 +72,7 @@ class ViewerReport(TypedDict):
 
 
 class LiveViewers:
-    """Thread that shows a live run in viewers until closed.
-
-    Parameters
-    ----------
-    session : LiveSession
-    viewers : sequence of Viewer
-        Closed by their owner.
-    """
+    """Thread that shows a live run in viewers until closed. ``viewers``: closed by their owner."""
 
     def __init__(self, session: LiveSession, viewers: Sequence[Viewer]) -> None:
         self._session, self._viewers = session, viewers
@@ -211,22 +199,9 @@ class _Viewer:
 class FoxgloveServer:
     """Server with its thread; viewers only read.
 
-    Parameters
-    ----------
-    name : str
-        Of the model, as viewers show it.
-    port : int
-        TCP port on the loopback interface; 0: any free one.
-
-    Attributes
-    ----------
-    address : str
-        For the viewer; its path is a secret made at each start.
-
-    Raises
-    ------
-    InputError
-        The port is in use, or the package ``websockets`` is not installed.
+    ``name``: of the model, as viewers show it. ``port``: TCP port on the loopback interface; 0: any free one.
+    ``address``: for the viewer; its path is a secret made at each start. Raises InputError: the port is in use, or the
+    package ``websockets`` is not installed.
     """
 
     def __init__(self, name: str, port: int = 0) -> None:
@@ -262,10 +237,7 @@ class FoxgloveServer:
     def publish(self, messages: Iterable[Message]) -> None:
         """Send messages to the viewers, encoded here; may be called from any thread, and does not wait.
 
-        Parameters
-        ----------
-        messages : iterable of Message
-            In the order of their times, s.
+        ``messages``: in the order of their times, s.
         """
         encoded = [
             (nanoseconds(time), topic, schema, msgspec.json.encode(content))
@@ -390,20 +362,7 @@ class _Unsubscribe(msgspec.Struct, tag="unsubscribe", tag_field="op"):
 
 
 class Foxglove:
-    """Viewers such as Foxglove, connected to a server here.
-
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    port : int
-        0: any free one.
-
-    Attributes
-    ----------
-    address : str
-        For the viewer.
-    """
+    """Viewers such as Foxglove, connected to a server here. ``name``: of the model; ``port``: 0: any free one."""
 
     def __init__(self, name: str, port: int = 0) -> None:
         self._name, self._server = name, FoxgloveServer(name, port)
@@ -434,17 +393,8 @@ class Foxglove:
 class Rerun:
     """The viewer Rerun, which listens on this machine and was started before.
 
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    address : str
-        Its port, or ``rerun+http://HOST:PORT/proxy``, of this machine.
-
-    Raises
-    ------
-    InputError
-        The address is not one of this machine, or the package rerun-sdk is not installed.
+    ``name``: of the model; ``address``: its port, or ``rerun+http://HOST:PORT/proxy``, of this machine. Raises
+    InputError: the address is not one of this machine, or the package rerun-sdk is not installed.
     """
 
     dropped = 0  # its package waits for the viewer, in the thread of the viewers
@@ -503,10 +453,7 @@ class Rerun:
 def rerun_address(text: str) -> str:
     """Return the address of a viewer on this machine from its port or address.
 
-    Raises
-    ------
-    InputError
-        It is neither, or of another machine.
+    Raises InputError: it is neither, or of another machine.
     """
     if text.isdecimal() and 0 < int(text) < 2**16:
         return f"rerun+http://127.0.0.1:{int(text)}/proxy"

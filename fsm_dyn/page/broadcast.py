@@ -300,13 +300,7 @@ class LiveBroadcast:
     # -- commands ------------------------------------------------------------------------------------------
 
     async def carry_out(self, command: Mapping[str, Any]) -> None:
-        """Execute a page command.
-
-        Raises
-        ------
-        FsmDynError
-            The command cannot be executed.
-        """
+        """Execute a page command. Raises FsmDynError: the command cannot be executed."""
         view = self.view
         match command["do"]:
             case "restart" if self._graph is not None:
@@ -439,15 +433,7 @@ _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next", "live", "v
 def read_command(text: str) -> dict[str, Any]:
     """Return a message as a command with validated fields.
 
-    Parameters
-    ----------
-    text : str
-        JSON from a page.
-
-    Raises
-    ------
-    InputError
-        The command is unknown, or a field is missing or out of bounds.
+    ``text``: JSON from a page. Raises InputError: the command is unknown, or a field is missing or out of bounds.
     """
     if len(text.encode()) > LONGEST:
         raise InputError("a message is too long", allowed=f"{LONGEST} bytes")

@@ -30,10 +30,7 @@ class Editor:
     def payload(self) -> dict[str, Any]:
         """Return name and text of the file, and the words for completion.
 
-        Raises
-        ------
-        InputError
-            The file cannot be read.
+        Raises InputError: the file cannot be read.
         """
         try:
             text = self.path.read_text(encoding="utf-8")
@@ -52,10 +49,7 @@ class Editor:
     def save(self, text: str) -> None:
         """Write the file, which is watched: the page starts the model again.
 
-        Raises
-        ------
-        InputError
-            The file cannot be written.
+        Raises InputError: the file cannot be written.
         """
         try:
             write_file(self.path, text)
@@ -95,12 +89,7 @@ def _keys(part: Any, schema: Mapping[str, Any], depth: int) -> Iterator[tuple[st
 def editor_routes(editor: Editor | None, check: Callable[[str], None]) -> list[Route]:
     """Return the routes of an edited file.
 
-    Parameters
-    ----------
-    editor : Editor, optional
-        Without it there is nothing at their addresses.
-    check : callable
-        Raises for a wrong token.
+    ``editor``: without it there is nothing at their addresses; ``check``: raises for a wrong token.
     """
 
     def edited(request: Request) -> Editor:

@@ -63,23 +63,11 @@ def loads_payload(
 ) -> Any:
     """Return the payload of the connections of a finished run that have a place, without its contacts.
 
-    Parameters
-    ----------
-    samples : Samples
-        In order.
-    clock : ndarray, shape (n,)
-        Their times on the page, s.
-    flat : ndarray, shape (2, 3), or None
-        Projection from N to the page; None: vectors in N, which the page projects itself.
-    packed : callable
-        Returns an array of any shape as base 64.
-
-    Returns
-    -------
-    dict
-        ``times`` (s) of the instants; of each connection ``place`` (m) and ``force`` (N, of the parent on the child)
-        with ``axes`` numbers an instant, ``size`` (N); ``peak``, with its time: the largest of all samples;
-        ``impulses``: times and sizes (N·s) of rigid impacts.
+    ``samples``: in order. ``clock``, shape (n,): their times on the page, s. ``flat``, shape (2, 3): projection from N
+    to the page; None: vectors in N, which the page projects itself. ``packed``: returns an array of any shape as base
+    64. Returns ``times`` (s) of the instants; of each connection ``place`` (m) and ``force`` (N, of the parent on the
+    child) with ``axes`` numbers an instant, ``size`` (N); ``peak``, with its time: the largest of all samples;
+    ``impulses``: times and sizes (N·s) of rigid impacts.
     """
     pins = placed_pins(samples.pins)
     largest = max((float(pin.magnitude.max(initial=0.0)) for pin in pins), default=0.0)
@@ -124,20 +112,8 @@ def live_loads(samples: Samples, words: Words, flat: FloatArray | None) -> dict[
 def live_forces(sample: Samples, names: Sequence[str], flat: FloatArray | None) -> FloatArray:
     """Return the forces in connections at one row, as numbers for the page.
 
-    Parameters
-    ----------
-    sample : Samples
-        One row.
-    names : sequence of str
-        Of the connections.
-    flat : ndarray, shape (2, 3), or None
-        As for :func:`loads_payload`.
-
-    Returns
-    -------
-    ndarray
-        Of each connection ``axes`` numbers of its place (m) and of its force (N), the size of the force, and 1 if
-        redundant supports share it.
+    ``flat``, shape (2, 3): as for :func:`loads_payload`. Result: of each connection ``axes`` numbers of its place (m)
+    and of its force (N), the size of the force, and 1 if redundant supports share it.
     """
     pins = sample.pins
     numbers = [list(pins).index(name) for name in names]
@@ -156,10 +132,7 @@ def _chosen(instants_count: int, pins_count: int) -> IntArray:
 class RowSamples:
     """Rows of a live run as samples.
 
-    Parameters
-    ----------
-    evaluator : RowEvaluator
-        Of the run; these samples have separate kernels, so that another thread may ask for them.
+    ``evaluator``: of the run; these samples have separate kernels, so that another thread may ask for them.
     """
 
     def __init__(self, evaluator: RowEvaluator) -> None:
@@ -182,14 +155,8 @@ class RowSamples:
     ) -> Samples:
         """Return samples of rows.
 
-        Parameters
-        ----------
-        states : sequence of tuple of int
-            Contact states of the modes.
-        mode : sequence of int
-            Of each row, an index into ``states``.
-        t, x, c : ndarrays, shapes (n,), (n, n_x) and (n, n_c)
-            Times (s), states and contexts.
+        ``states``: contact states of the modes; ``mode``: of each row, an index into ``states``; ``t``, ``x``, ``c``,
+        shapes (n,), (n, n_x) and (n, n_c): times (s), states and contexts.
         """
         key = tuple(states)
         if key not in self._models:
@@ -419,18 +386,8 @@ HEAD: Final = 10  # numbers at the head of a frame
 class FrameEncoder:
     """Encoder of the display frames of runs of one graph.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        With the parameters of the run.
-    columns : TickColumns
-        Of the run's rows.
-    x, c : ndarrays
-        Initial state and context.
-    coupled : bool
-        Whether the model has couplers, whose port handles are drawn.
-    travel : Samples, optional
-        Of a finished run.
+    ``graph``: with the parameters of the run; ``columns``: of the run's rows; ``x``, ``c``: initial state and context;
+    ``coupled``: whether the model has couplers, whose port handles are drawn; ``travel``: of a finished run.
     """
 
     def __init__(
@@ -525,25 +482,12 @@ class FrameEncoder:
     ) -> Floats:
         """Encode one row as numbers.
 
-        Parameters
-        ----------
-        head : sequence of float
-            Number of the run, tick, time (s), phase, fault, transitions so far.
-        states : sequence of int
-            Contact states of the mode.
-        row : ndarray, optional
-            Row of the live run, for the port handles.
-        samples : sequence of ndarray
-            For the strip charts: time, mode, all quantities.
-        ghost : ndarray
-            Placements of the drawing of another run.
-
-        Returns
-        -------
-        ndarray
-            Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
-            list, guards.  Then the picture, arrows of inputs, the handles, the forces, (value, slope) of each guard,
-            the placements of outlines and solids of a spatial mechanism, the ghost, and the samples.
+        ``head``: number of the run, tick, time (s), phase, fault, transitions so far; ``states``: contact states of the
+        mode; ``row``: row of the live run, for the port handles; ``samples``: for the strip charts: time, mode, all
+        quantities; ``ghost``: placements of the drawing of another run. Result: head: number of the run, tick, time,
+        mode, phase, fault, transitions, samples, the number of the guards' list, guards.  Then the picture, arrows of
+        inputs, the handles, the forces, (value, slope) of each guard, the placements of outlines and solids of a
+        spatial mechanism, the ghost, and the samples.
         """
         with np.errstate(all="ignore"):  # of a state far off, undrawable points are NaN on the page
             return self._numbers(head, states, x, c, row, [np.asarray(ghost, dtype=np.float64)], samples)

@@ -49,15 +49,8 @@ from fsm_dyn.runtime.abi import Event
 class RunParameters:
     """Parameters of a run, and those pending until the next reset.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        Coupled, as it runs.
-    session : LiveSession
-    parameters : mapping
-        Values unlike the model's file.
-    scheduled : bool
-        Whether the model's input schedule is applied.
+    ``graph``: coupled, as it runs; ``parameters``: values unlike the model's file; ``scheduled``: whether the model's
+    input schedule is applied.
     """
 
     def __init__(self, graph: ModeGraph, session: LiveSession, parameters: Mapping[str, Any], scheduled: bool) -> None:
@@ -123,10 +116,7 @@ class RunParameters:
     def set(self, name: str, value: float) -> None:
         """Set a parameter and its dependents; structural ones are applied at the next reset.
 
-        Raises
-        ------
-        InputError
-            The parameter is unknown or the value invalid.
+        Raises InputError: the parameter is unknown or the value invalid.
         """
         overrides = {**self.overrides, name: value}
         values = parameter_values(self._mechanism, overrides)
@@ -169,12 +159,7 @@ def independent_parameters(
 ) -> list[tuple[str, float]]:
     """Return name and value of the scalar parameters that follow from no other one, or are overridden.
 
-    Parameters
-    ----------
-    values : mapping of str to float or tuple
-        Of all parameters, SI.
-    overrides : mapping
-        Values unlike the file's.
+    ``values``: of all parameters, SI; ``overrides``: values unlike the file's.
     """
     found = []
     for name, value in values.items():
@@ -185,13 +170,7 @@ def independent_parameters(
 
 
 def check_mode(graph: ModeGraph, mode: str) -> None:
-    """Raise InputError unless the model has an initial state in the mode.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        The compiled model.
-    """
+    """Raise InputError unless the model has an initial state in the mode."""
     if mode:
         initial_state(graph.automaton, graph.values, graph.parameters, {"mode": mode})
 
@@ -260,15 +239,7 @@ class EventLog:
 
 
 def entry(number: int, x: Transition) -> dict[str, Any]:
-    """Return the log entry of a transition.
-
-    Parameters
-    ----------
-    number : int
-        Of the transition, from 0.
-    x : Transition
-        The transition.
-    """
+    """Return the log entry of a transition. ``number``: of the transition, from 0."""
     return {
         "number": number,
         "t": x.time,
@@ -292,11 +263,7 @@ APART: Final = 0.03  # s, least interval of audible impacts of one contact, unle
 class ImpactSounds:
     """Impacts of a session; much faster than the event log, so that it can be polled often.
 
-    Parameters
-    ----------
-    session : LiveSession
-    automaton : Automaton
-        Of the coupled model.
+    ``automaton``: of the coupled model.
     """
 
     def __init__(self, session: LiveSession, automaton: Automaton) -> None:
@@ -350,61 +317,30 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class LiveOptions:
-    """Options of a live run with a page.
+    """Options of a live run with a page."""
 
-    Attributes
-    ----------
-    period : float
-        Of the tick, s.
-    substeps : int, optional
-    schedule : bool or None
-        Whether the model's input schedule is applied; None: only if the model defines no port.
-    parameters : mapping
-        Replacements for values of the file.
-    mode : str
-        Initial mode; empty: the default of the model.
-    initial : mapping
-        Replacements for entries of the model's ``initial``.
-    record : path or None
-        File of the recording; later runs get the next free name.
-    device : CouplingDevice, optional
-        Device coupled to the mechanism instead of the page's pointer.
-    passivity : str
-        See :class:`fsm_dyn.live.live_settings.LiveSettings`.
-    edits : bool
-        Whether the page has an editor of the model file.
-    look_ahead : float
-        See :class:`fsm_dyn.live.live_settings.LiveSettings`, s.
-    follow : callable
-        Shows a session in viewers of other programs, until its result is closed.
-    """
-
-    period: float = 1e-3
+    period: float = 1e-3  # of the tick, s
     substeps: int | None = None
+    # whether the model's input schedule is applied; None: only if the model defines no port
     schedule: bool | None = None
-    parameters: Parameters | None = None
-    record: Path | None = None
-    mode: str = ""
+    parameters: Parameters | None = None  # replacements for values of the file
+    record: Path | None = None  # file of the recording; later runs get the next free name
+    mode: str = ""  # initial mode; empty: the default of the model
+    # replacements for entries of the model's ``initial``
     initial: Mapping[str, float | str] = field(default_factory=dict)
-    device: CouplingDevice | None = None
-    passivity: str = "off"
-    edits: bool = False
-    look_ahead: float = 0.0
+    device: CouplingDevice | None = None  # device coupled to the mechanism instead of the page's pointer
+    passivity: str = "off"  # see :class:`fsm_dyn.live.live_settings.LiveSettings`
+    edits: bool = False  # whether the page has an editor of the model file
+    look_ahead: float = 0.0  # see :class:`fsm_dyn.live.live_settings.LiveSettings`, s
+    # shows a session in viewers of other programs, until its result is closed
     follow: Callable[[LiveSession], Closable | None] = lambda session: None
 
 
 class LiveView:
     """Live run with the encoder of its display frames.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        Compiled model, without couplers.
-    number : int
-        Number of the run, which the page compares with that of frames.
-    options : LiveOptions
-    progress : callable, optional
-        Called with the name of each stage of the start.
+    ``graph``: compiled model, without couplers; ``number``: number of the run, which the page compares with that of
+    frames; ``progress``: called with the name of each stage of the start.
     """
 
     def __init__(
@@ -637,10 +573,7 @@ class LiveView:
     def constrain(self, kind: str, clicked: Sequence[tuple[int, float, float]]) -> None:
         """Impose a constraint between two clicked points, each of a shape (-1: the ground), in its coordinates (m).
 
-        Raises
-        ------
-        InputError
-            A shape is unknown, or the points are too far apart to be pinned.
+        Raises InputError: a shape is unknown, or the points are too far apart to be pinned.
         """
         if self._last is None or not self.encoder.picture.planar:
             raise InputError("nothing can be imposed on this run", remedy="a planar mechanism, after its first tick")

@@ -63,44 +63,19 @@ class Instant:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """Finished run.
-
-    Attributes
-    ----------
-    encoder : FrameEncoder
-    source : str
-        Text that names the origin.
-    t : ndarray, shape (n,)
-        Model time of every row, s; decreases where a live run was reset.
-    clock : ndarray, shape (n,)
-        Accumulated model time, s, without decrease at resets: the time axis of the page.
-    mode : ndarray of int, shape (n,)
-        Index into ``states``.
-    states : tuple of tuple of int
-        Contact states of the modes visited.
-    at : callable
-        Returns the row with a number.
-    changes : ndarray of int, shape (m, 2)
-        Mode before and after every transition, indices into ``states``.
-    when : ndarray, shape (m,)
-        ``clock`` of every transition.
-    transition : callable
-        Returns the transition with a number.
-    trajectory : Trajectory, optional
-        The run, if it was made offline: the page shows its visits.
-    """
+    """Finished run."""
 
     encoder: FrameEncoder
-    source: str
-    t: Floats
-    clock: Floats
-    mode: Integers
-    states: tuple[States, ...]
-    at: Callable[[int], Instant]
-    changes: Integers
-    when: Floats
-    transition: Callable[[int], Transition]
-    trajectory: Trajectory | None = None
+    source: str  # text that names the origin
+    t: Floats  # shape (n,): model time of every row, s; decreases where a live run was reset
+    clock: Floats  # shape (n,): accumulated model time, s, without decrease at resets: the time axis of the page
+    mode: Integers  # shape (n,): index into ``states``
+    states: tuple[States, ...]  # contact states of the modes visited
+    at: Callable[[int], Instant]  # returns the row with a number
+    changes: Integers  # shape (m, 2): mode before and after every transition, indices into ``states``
+    when: Floats  # shape (m,): ``clock`` of every transition
+    transition: Callable[[int], Transition]  # returns the transition with a number
+    trajectory: Trajectory | None = None  # the run, if it was made offline: the page shows its visits
 
     def number(self, clock: float, *, after: bool = False) -> int:
         """Return the number of the last row not after a time of the clock, s, at least 0.
@@ -282,13 +257,8 @@ MAX_DETAILS: Final = 60  # transitions in one message
 class PlaybackFrames:
     """Encoder of the display frames of a recorded run.
 
-    Parameters
-    ----------
-    run : RecordedRun
-    number : int
-        Number of the run, which the page compares with that of frames.
-    before : RecordedRun, optional
-        Earlier run of the same mechanism, shown behind it at the same time.
+    ``number``: number of the run, which the page compares with that of frames; ``before``: earlier run of the same
+    mechanism, shown behind it at the same time.
     """
 
     def __init__(self, run: RecordedRun, number: int = 1, before: RecordedRun | None = None) -> None:
@@ -469,19 +439,7 @@ AT_ONCE: Final = 10  # rows evaluated between yields to the event loop
 def open_recorded_run(path: Path) -> RecordedRun:
     """Open a recording of a live run (``.mcap``) or a saved run (``.run.json``).
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    RecordedRun
-
-    Raises
-    ------
-    InputError
-        The file is neither, is inconsistent, or has no rows.
+    ``path``: the file. Raises InputError: the file is neither, is inconsistent, or has no rows.
     """
     if path.suffix == ".mcap":
         recorded = read_recording(path)
@@ -496,20 +454,11 @@ def open_recorded_run(path: Path) -> RecordedRun:
 
 @dataclass(frozen=True)
 class Reruns:
-    """Runs of a model with changed parameters.
-
-    Attributes
-    ----------
-    graph : ModeGraph
-    parameters : mapping
-        Values unlike the file's.
-    until : float, optional
-        s; by default the end that the model names.
-    """
+    """Runs of a model with changed parameters."""
 
     graph: ModeGraph
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    until: float | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # values unlike the file's
+    until: float | None = None  # s; by default the end that the model names
 
     def run(self, changes: Mapping[str, float]) -> RecordedRun:
         """Return the finished run with further values of parameters."""
@@ -534,16 +483,8 @@ class Reruns:
 class PlaybackSession:
     """Recorded run and the pages that show it, all at the same row.
 
-    Parameters
-    ----------
-    make : callable or Reruns
-        Returns the recorded run; may take seconds.
-    name : str
-        Shown until then.
-    before : callable, optional
-        Returns an earlier run, shown behind it.
-    live : bool
-        Whether pages can go back to a live run.
+    ``make``: returns the recorded run; may take seconds. ``name``: shown until then. ``before``: returns an earlier
+    run, shown behind it. ``live``: whether pages can go back to a live run.
     """
 
     def __init__(
@@ -653,10 +594,7 @@ class PlaybackSession:
     async def carry_out(self, command: Mapping[str, Any]) -> None:
         """Execute a page command: show another row, send strip charts or details of transitions.
 
-        Raises
-        ------
-        InputError
-            The command is not available in playback, or no run is loaded yet.
+        Raises InputError: the command is not available in playback, or no run is loaded yet.
         """
         playback = self._playback
         if playback is None:

@@ -36,42 +36,20 @@ WIDTH: Final = 5  # numbers per handle in a display frame: position (2), device 
 
 @dataclass(frozen=True)
 class PortHandle:
-    """Drawn handle of a port.
-
-    Attributes
-    ----------
-    port : CoupledPort
-    origin, frame, offset
-        The handle is at ``offset`` (m, resolved in ``frame``) from the point ``origin``.
-    directions : tuple of Text
-        Of the port's translational axes; empty for a coordinate.
-    coordinate : int
-        Index of the coupled coordinate, -1: none.
-    twist : bool
-        Whether the last axis is rotational.
-    """
+    """Drawn handle of a port."""
 
     port: CoupledPort
+    # origin, frame, offset: the handle is at ``offset`` (m, resolved in ``frame``) from the point ``origin``
     origin: str
     frame: str
     offset: Floats
-    directions: tuple[Text, ...] = ()
-    coordinate: int = -1
-    twist: bool = False
+    directions: tuple[Text, ...] = ()  # of the port's translational axes; empty for a coordinate
+    coordinate: int = -1  # index of the coupled coordinate, -1: none
+    twist: bool = False  # whether the last axis is rotational
 
 
 class PortHandles:
-    """Handles of a coupled graph.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-    evaluator : RowEvaluator
-    picture : Picture
-    columns : TickColumns
-    x, c : ndarrays
-        Initial state and context.
-    """
+    """Handles of a coupled graph. ``x``, ``c``: initial state and context."""
 
     def __init__(
         self, graph: ModeGraph, evaluator: RowEvaluator, picture: Picture, columns: TickColumns, x: Floats, c: Floats
@@ -108,10 +86,7 @@ class PortHandles:
     def press(self, name: str) -> tuple[float, float]:
         """Return the released and the pressed position along the first axis of a port, m or rad.
 
-        Raises
-        ------
-        InputError
-            The model does not define ``press`` for the port.
+        Raises InputError: the model does not define ``press`` for the port.
         """
         places = self._ports[name].press
         if not places:
@@ -303,30 +278,18 @@ class Emulated(Protocol):
 
 @dataclass(frozen=True)
 class CouplingDevice:
-    """Device coupled to the mechanism of a page.
+    """Device coupled to the mechanism of a page."""
 
-    Attributes
-    ----------
-    driver, options
-        As for :meth:`fsm_dyn.live.session.LiveSession.start`.
-    mapping : DeviceMap
-    limits : Limits
-    watchdog_timeout, release_after, owner_timeout, lag_limit : float
-        See :class:`fsm_dyn.live.live_settings.LiveSettings`, s.
-    stall_timeout : float
-        Time without samples until a fault, s.
-    emulation : Emulated, optional
-        Emulator in the place of hardware.
-    """
-
+    # driver, options: as for :meth:`fsm_dyn.live.session.LiveSession.start`
     driver: str
     options: Mapping[str, Any]
     mapping: DeviceMap = field(default_factory=DeviceMap)
     limits: Limits = field(default_factory=Limits)
+    # watchdog_timeout, release_after, owner_timeout, lag_limit: see :class:`fsm_dyn.live.live_settings.LiveSettings`, s
     watchdog_timeout: float = 0.1
-    emulation: Emulated | None = None
+    emulation: Emulated | None = None  # emulator in the place of hardware
     release_after: float = 0.012
-    stall_timeout: float = 0.1
+    stall_timeout: float = 0.1  # time without samples until a fault, s
     owner_timeout: float = 0.5
     lag_limit: float = 0.1
 
@@ -369,10 +332,7 @@ class CouplingDevice:
     def carry_out(self, command: Mapping[str, Any]) -> None:
         """Execute a page command on the emulated device.
 
-        Raises
-        ------
-        InputError
-            The device is not emulated, or has no such axis or command.
+        Raises InputError: the device is not emulated, or has no such axis or command.
         """
         if self.emulation is None:
             raise InputError("this device is not emulated", remedy="use its plug and handle")
@@ -390,12 +350,8 @@ class CouplingDevice:
     def press(self, port: CoupledPort, places: tuple[float, float], down: bool, speed: float) -> None:
         """Press or release a key of the model with the emulated operator.
 
-        Parameters
-        ----------
-        places : tuple of float
-            Positions of the released and the pressed key along the port's first axis, from its start, m or rad.
-        speed : float
-            Peak velocity of the key, m/s or rad/s.
+        ``places``: positions of the released and the pressed key along the port's first axis, from its start, m or rad;
+        ``speed``: peak velocity of the key, m/s or rad/s.
         """
         scale = self.mapping.scales(port)[0]
         self._play("hand", target=places[down] / scale, speed=speed / abs(scale))

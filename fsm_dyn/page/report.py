@@ -96,16 +96,8 @@ def report_text(recorded: RecordedRun, before: RecordedRun | None = None) -> str
 def page_text(name: str, holder: str, *, in_space: bool, policy: str = _POLICY) -> str:
     """Return the page as one file: styles, scripts and icon are in it.
 
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    holder : str
-        Elements with the data, which precede the scripts.
-    in_space : bool
-        Whether three.js is needed.
-    policy : str
-        Content security policy.
+    ``name``: of the model; ``holder``: elements with the data, which precede the scripts; ``in_space``: whether
+    three.js is needed; ``policy``: content security policy.
     """
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()

@@ -48,13 +48,7 @@ class RowEvaluator(Kinematics):
     """Evaluator of the programs of a coupled graph at rows of a live run; microseconds per evaluation.
 
     All modes are embedded online: derivation and compilation would block the pages for a fraction of a second.
-
-    Parameters
-    ----------
-    graph : ModeGraph
-        Coupled, with the parameters of the run.
-    columns : TickColumns
-        Of the run's rows.
+    ``graph``: coupled, with the parameters of the run; ``columns``: of the run's rows.
     """
 
     def __init__(self, graph: ModeGraph, columns: TickColumns) -> None:
@@ -145,12 +139,7 @@ PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 def seen_from(azimuth: float, elevation: float) -> Floats:
     """Return the directions in N of right and up on the page, shape (2, 3), for a view direction, rad; z is up.
 
-    Parameters
-    ----------
-    azimuth : float
-        About z, rad.
-    elevation : float
-        Above the plane of x and y, rad.
+    ``azimuth``: about z, rad; ``elevation``: above the plane of x and y, rad.
     """
     (sa, ca), (se, ce) = ((np.sin(angle), np.cos(angle)) for angle in (azimuth, elevation))
     return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce]])
@@ -158,23 +147,12 @@ def seen_from(azimuth: float, elevation: float) -> Floats:
 
 @dataclass(frozen=True)
 class Picture:
-    """Drawn scene of a mechanism.
-
-    Attributes
-    ----------
-    scene : Scene
-    flat : ndarray, shape (2, 3)
-        Projection from N to the page: x to the right, y up.
-    body_frames : tuple of (str, str)
-        Names of bodies with their frames.
-    has_travel : bool
-        Whether its springs and grounds are as long as the travel of a run tells.
-    """
+    """Drawn scene of a mechanism."""
 
     scene: Scene
-    flat: Floats
-    body_frames: tuple[tuple[str, str], ...] = ()
-    has_travel: bool = False
+    flat: Floats  # shape (2, 3): projection from N to the page: x to the right, y up
+    body_frames: tuple[tuple[str, str], ...] = ()  # names of bodies with their frames
+    has_travel: bool = False  # whether its springs and grounds are as long as the travel of a run tells
 
     @classmethod
     def of(
@@ -182,12 +160,8 @@ class Picture:
     ) -> Picture:
         """Return the picture of a graph.
 
-        Parameters
-        ----------
-        x, c : ndarray, shapes (n_x,) and (n_c,)
-            Initial state and context.
-        travel : Samples, optional
-            Of a finished run, whose travel tells how long springs and grounds are.
+        ``x``, ``c``, shapes (n_x,) and (n_c,): initial state and context; ``travel``: of a finished run, whose travel
+        tells how long springs and grounds are.
         """
         scene = scene_of(graph.automaton, graph.parameters, graph.values, solids=False)
         seen = (np.zeros(1), x[None], c[None]) if travel is None else (travel.t, travel.x, travel.context)
@@ -363,16 +337,7 @@ def _carrier(
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
     """Return the spatial shapes of a model; the state resolves their axes.
 
-    Parameters
-    ----------
-    graph : ModeGraph
-        The compiled model.
-    evaluator : RowEvaluator
-        Evaluates rows of the model.
-    x : ndarray, shape (n_x,)
-        A state, SI.
-    c : ndarray, shape (n_c,)
-        Its context, SI.
+    ``evaluator``: evaluates rows of the model; ``x``, shape (n_x,): a state, SI; ``c``, shape (n_c,): its context, SI.
     """
     _, frames = evaluator.points(x, c)
     turns = dict(zip(evaluator.automaton.frame_names, frames, strict=True))
@@ -433,18 +398,8 @@ def find_grounds(
 ) -> tuple[Ground, ...]:
     """Return the ground planes of a planar model; empty for a spatial one.
 
-    Parameters
-    ----------
-    evaluator : RowEvaluator
-        Evaluates rows of the model.
-    picture : Picture
-        The drawing.
-    locations : tuple[ContactLocation, ...]
-        Where contacts act.
-    x : ndarray, shape (n_x,)
-        A state, SI.
-    c : ndarray, shape (n_c,)
-        Its context, SI.
+    ``evaluator``: evaluates rows of the model; ``picture``: the drawing; ``locations``: where contacts act; ``x``,
+    shape (n_x,): a state, SI; ``c``, shape (n_c,): its context, SI.
     """
     if picture.flat is not PLANAR:
         return ()

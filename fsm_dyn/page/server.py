@@ -76,10 +76,7 @@ class ViewSwitch:
     async def carry_out(self, command: Mapping[str, Any]) -> None:
         """Execute a page command: ``visits`` and ``live`` exchange the runs, all others go to the shown one.
 
-        Raises
-        ------
-        FsmDynError
-            The command cannot be executed.
+        Raises FsmDynError: the command cannot be executed.
         """
         match command["do"]:
             case "visits" if self._finished is None:
@@ -133,19 +130,8 @@ LONGEST_LINE = 2**20  # bytes: four such texts, escaped
 async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
     """Compile a model in another process, which is killed on cancellation.
 
-    Parameters
-    ----------
-    model : str
-        As on the command line.
-    parameters : mapping
-        Values that replace the file's.
-    emit : callable
-        Called with the text of every stage.
-
-    Raises
-    ------
-    FsmDynError
-        The model has an error, or the process failed.
+    ``model``: as on the command line; ``parameters``: values that replace the file's; ``emit``: called with the text of
+    every stage. Raises FsmDynError: the model has an error, or the process failed.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "fsm_dyn.page.server", model, json.dumps(dict(parameters)),
@@ -222,11 +208,7 @@ def _compile(model: str, parameters: Mapping[str, Any], emit: Callable[[str], No
 class Catalogue:
     """Shipped models, one of which runs in a broadcast.
 
-    Parameters
-    ----------
-    source : LiveBroadcast
-    compiled : callable
-        Returns the graph of a shipped model by its name; called in a thread when the cache has its parts.
+    ``compiled``: returns the graph of a shipped model by its name; called in a thread when the cache has its parts.
     """
 
     def __init__(self, source: LiveBroadcast, compiled: Callable[[str], ModeGraph]) -> None:
@@ -308,16 +290,7 @@ def make_app(
 ) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
-    Parameters
-    ----------
-    token : str
-        First part of every path.
-    port : int
-        TCP port of the server.
-    catalogue : Catalogue, optional
-        Models that pages may start.
-    editor : Editor, optional
-        Of the file of the model.
+    ``token``: first part of every path; ``port``: TCP port of the server; ``catalogue``: models that pages may start.
     """
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in _TYPES}
@@ -529,23 +502,8 @@ def serve(
 ) -> list[RunReport]:
     """Serve the page of a model until Ctrl-C; return the reports of the runs.
 
-    Parameters
-    ----------
-    graph : ModeGraph, or the error that its model has
-    port : int
-        0: any free one.
-    opened : callable
-        Called with the address once the page can be opened.
-
-    Returns
-    -------
-    list of RunReport
-        One for each run that was begun.
-
-    Raises
-    ------
-    InputError
-        The port is in use.
+    ``graph``, or the error that its model has; ``port``: 0: any free one; ``opened``: called with the address once the
+    page can be opened. Result: one for each run that was begun. Raises InputError: the port is in use.
     """
     source = LiveBroadcast(options)
     tasks: list[Callable[[], Coroutine[Any, Any, None]]] = [lambda: _begin(source, graph)]
@@ -567,16 +525,8 @@ def serve_recorded_run(
 ) -> None:
     """Serve the page of a recorded run until Ctrl-C; raises InputError if the port is in use.
 
-    Parameters
-    ----------
-    make : callable or Reruns
-        Returns the recorded run.
-    name : str
-        Shown until then.
-    port, opened
-        As for :func:`serve`.
-    before : callable, optional
-        Returns an earlier run, shown behind it.
+    ``make``: returns the recorded run; ``name``: shown until then; ``port``, ``opened``: as for :func:`serve`;
+    ``before``: returns an earlier run, shown behind it.
     """
     _serve_until_asked(PlaybackSession(make, name, before), port, [], opened)
 
@@ -589,12 +539,8 @@ def serve_catalogue(
 ) -> list[RunReport]:
     """Serve a page of all shipped models, of which one at a time runs, until Ctrl-C; return the reports of the runs.
 
-    Parameters
-    ----------
-    compiled : callable
-        Returns the graph of a shipped model by its name.
-    options, port, opened
-        As for :func:`serve`.
+    ``compiled``: returns the graph of a shipped model by its name; ``options``, ``port``, ``opened``: as for
+    :func:`serve`.
     """
     source = LiveBroadcast(options)
     _serve_until_asked(source, port, [], opened, Catalogue(source, compiled))

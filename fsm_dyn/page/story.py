@@ -37,18 +37,10 @@ def story_payload(
 ) -> dict[str, Any]:
     """Return the payload of the visits of a run.
 
-    Parameters
-    ----------
-    places : mapping of int to int
-        Index of the force of each constraint row among the quantities of a display frame.
-    before : Trajectory, optional
-        Earlier run for comparison: each visit gets the begin of its visit of the same name and number, s.
-
-    Returns
-    -------
-    dict
-        ``visits`` are those with a column, from number ``first`` of all; ``begins``, ``names`` all; times in s.
-        Positions in lanes are fractions of a column.
+    ``places``: index of the force of each constraint row among the quantities of a display frame; ``before``: earlier
+    run for comparison: each visit gets the begin of its visit of the same name and number, s. ``visits`` are those with
+    a column, from number ``first`` of all; ``begins``, ``names`` all; times in s. Positions in lanes are fractions of a
+    column.
     """
     score = Score(trajectory.reading, nearest=_NEAREST, most=MOST_COLUMNS)
     visits = score.visits
@@ -185,10 +177,7 @@ def quantity_words(trajectory: Trajectory, places: Mapping[int, int], count: int
 def usual_charts(trajectory: Trajectory, quantities: Sequence[tuple[str, str]]) -> list[int]:
     """Return the numbers of the quantities shown first: outputs, coordinates that move, inputs unlike zero.
 
-    Parameters
-    ----------
-    quantities : sequence of (str, str)
-        Name and group of each.
+    ``quantities``: name and group of each.
     """
     found = []
     for group in ("outputs", "coordinates", "inputs"):
@@ -235,10 +224,7 @@ def phases_payload(mechanism: Mechanism) -> list[dict[str, Any]]:
 class LivePhases:
     """Follows the phases of a live run by its rows, one per tick: a change is seen at the end of its tick.
 
-    Parameters
-    ----------
-    evaluator : RowEvaluator
-        Of a model with phases.
+    ``evaluator``: of a model with phases.
     """
 
     def __init__(self, evaluator: RowEvaluator) -> None:

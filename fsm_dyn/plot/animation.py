@@ -114,10 +114,7 @@ def animation(
 def require_writable(path: Path) -> None:
     """Check that an animation can be written in the format of this file's suffix.
 
-    Raises
-    ------
-    InputError
-        As of :func:`animation`.
+    Raises InputError as of :func:`animation`.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

@@ -50,22 +50,12 @@ _FEW = 6  # contacts that are all named; of more only those that touch
 def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory | None = None) -> Diagram:
     """Reduce a mode graph to a diagram.
 
-    Parameters
-    ----------
-    graph : networkx.MultiDiGraph
-        Nodes may carry ``label``, ``states`` (contact to state), ``note`` (a line of text), ``initial`` and ``found``:
-        boxes of modes that were only ``derived`` from guards are dashed; edges ``cause``, ``priority``, ``found`` and,
-        of an exploration, ``seen`` and ``runs``: arrows that are ``declared`` or ``derived`` are dashed, unless the
-        run took them.
-    name : str
-        Title; by default the graph's own name.
-    trajectory : Trajectory, optional
-        Run whose visit counts and dwell times of modes, and counts of arrows, are added.
-
-    Returns
-    -------
-    Diagram
-        With one box for nodes of one label, and one arrow per ordered pair of boxes.
+    ``graph``, networkx.MultiDiGraph: nodes may carry ``label``, ``states`` (contact to state), ``note`` (a line of
+    text), ``initial`` and ``found``: boxes of modes that were only ``derived`` from guards are dashed; edges ``cause``,
+    ``priority``, ``found`` and, of an exploration, ``seen`` and ``runs``: arrows that are ``declared`` or ``derived``
+    are dashed, unless the run took them. ``name``: title; by default the graph's own name. ``trajectory``: run whose
+    visit counts and dwell times of modes, and counts of arrows, are added. Result: with one box for nodes of one label,
+    and one arrow per ordered pair of boxes.
     """
     key = _grouped(graph)
     stays, taken = ({}, Counter()) if trajectory is None else (_stays(trajectory, key), _taken(trajectory, key))
@@ -186,13 +176,8 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
     """Return an identifier of UPPAAL for each name, all different.
 
     Characters other than letters without accents, digits and underscores become underscores; one is put before a digit
-    at the beginning and behind a reserved word.  Of several names that would become the same the later ones get
-    ``_2``, ``_3`` and so on.
-
-    Parameters
-    ----------
-    taken : iterable of str
-        Identifiers that have another meaning.
+    at the beginning and behind a reserved word.  Of several names that would become the same the later ones get ``_2``,
+    ``_3`` and so on. ``taken``: identifiers that have another meaning.
     """
     found: dict[str, str] = {}
     used = {*taken}
@@ -211,16 +196,9 @@ def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
 def to_uppaal(graph: nx.MultiDiGraph[Any]) -> str:
     """Return the discrete part of a mode graph as a system of UPPAAL (XML, DTD of flat systems 1.1).
 
-    Parameters
-    ----------
-    graph : networkx.MultiDiGraph
-        A mode graph; see :func:`fsm_dyn.plot.drawing.diagram` for its attributes.  Where no node is ``initial``
-        the system begins in the first.
-
-    Returns
-    -------
-    str
-        Names follow :func:`identifiers`; where that changes one, the comment of the location or edge has the original.
+    ``graph``, networkx.MultiDiGraph: a mode graph; see :func:`fsm_dyn.plot.drawing.diagram` for its attributes.  Where
+    no node is ``initial`` the system begins in the first. Names follow :func:`identifiers`; where that changes one, the
+    comment of the location or edge has the original.
     """
     edges = list(dict.fromkeys(_edge(*edge) for edge in graph.edges(data=True)))
     channels = identifiers((cause for _, _, cause, _ in edges), {TEMPLATE})
@@ -265,17 +243,8 @@ def to_timed_uppaal(trajectory: Trajectory) -> str:
     An edge that the run took is open from its shortest to its longest dwell time in the mode, rounded outwards to
     microseconds, and sets the clock to zero; a location is left by the latest of these. What the automaton can do
     contains the run, and any order of the run's edges within these times. An autonomous model with one start has no
-    other run; with inputs, or another start, it implies nothing about those.
-
-    Returns
-    -------
-    str
-        XML by the DTD of flat systems 1.1; names as in :func:`to_uppaal`.
-
-    Raises
-    ------
-    InputError
-        A dwell time is beyond the integers of UPPAAL, 1073 s.
+    other run; with inputs, or another start, it implies nothing about those. Returns XML by the DTD of flat systems
+    1.1; names as in :func:`to_uppaal`. Raises InputError: a dwell time is beyond the integers of UPPAAL, 1073 s.
     """
     changes = [item for item in trajectory.transitions if not item.is_handover]
     begin, dwell = float(trajectory.t[0]), dict[tuple[str, str, str], tuple[int, int]]()
@@ -510,13 +479,7 @@ def has_graphviz() -> bool:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file's suffix.
-
-    Raises
-    ------
-    InputError
-        If the suffix is none of those known.
-    """
+    """Return the format of a file's suffix. Raises InputError if the suffix is none of those known."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(
@@ -529,13 +492,7 @@ def format_of(path: Path) -> str:
 
 
 def known_format(kind: str) -> str:
-    """Return ``kind`` if it is one of :data:`FORMATS`.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """Return ``kind`` if it is one of :data:`FORMATS`. Raises InputError if it is not."""
     if kind not in FORMATS:
         raise InputError(
             f"there is no graph format '{kind}'",
@@ -625,10 +582,6 @@ def picture(diagram: Diagram) -> Figure:
     """Draw the diagram: boxes in the colours of the modes, one arrow per pair, initial modes with a thick border.
 
     A diagram of many arrows is drawn around the initial modes, without the causes of arrows.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
     """
     dense = is_dense(diagram)
     if dense:

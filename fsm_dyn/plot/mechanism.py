@@ -53,11 +53,7 @@ def _directions(start: Floats, end: Floats) -> tuple[float, Floats, Floats]:
 def zigzag(start: Floats, end: Floats, unit: float, side: float = 0.0) -> Floats:
     """Return a spring between two points, shifted to the left by ``side`` units, shape (k, 2).
 
-    Parameters
-    ----------
-    start, end : ndarray, shape (2,)
-    unit : float
-        Of the scene, in the units of the points.
+    ``start``, ``end``, shape (2,); ``unit``: of the scene, in the units of the points.
     """
     length, along, left = _directions(start, end)
     width = min(ZIGZAG * unit, _WIDTH_BY_LENGTH * length) / 2.0
@@ -208,16 +204,9 @@ def name_bodies(
 ) -> None:
     """Write the names of bodies next to them, in the colours of their edges, clear of outlines and of each other.
 
-    The limits of the axes are those of the finished picture. A body without room for a name has none.
-
-    Parameters
-    ----------
-    axes : Axes
-        With the mechanism of :func:`draw_scene`.
-    names : mapping of str to str, optional
-        Displayed names of bodies; by default their own.
-    drawn : sequence of int
-        Instants drawn in the same axes.
+    The limits of the axes are those of the finished picture. A body without room for a name has none. ``axes``: with
+    the mechanism of :func:`draw_scene`. ``names``: displayed names of bodies; by default their own. ``drawn``: instants
+    drawn in the same axes.
     """
     pixels, colours = axes.transData, svg.body_colours(view.scene.bodies)
     per_point = axes.figure.dpi / 72.0
@@ -304,15 +293,7 @@ def _closed_outlines(view: View, instant: int) -> Iterator[tuple[str, FloatArray
 
 
 class _Ink:
-    """Counts points in boxes of axes.
-
-    Parameters
-    ----------
-    points : ndarray, shape (n, 2)
-        px
-    frame : Bbox
-        Of the axes, px.
-    """
+    """Counts points in boxes of axes. ``points``, shape (n, 2): px; ``frame``: of the axes, px."""
 
     def __init__(self, points: FloatArray, frame: Bbox) -> None:
         self._origin = np.floor(frame.p0) - 2.0 * _CELL

@@ -252,18 +252,7 @@ _PANEL_MARGIN = 0.06  # of the panel's larger side
 def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
     """Draw ``count`` snapshots of a run in panels of common size.
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-        The run.
-    scene : Scene
-        The scene to draw.
-    count : int
-        Number of snapshots, evenly over the run.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    ``count``: number of snapshots, evenly over the run.
     """
     view = project(trajectory, scene, representative_times(trajectory, scene, count))
     boxes = np.array([view.box(i) for i in range(count)])

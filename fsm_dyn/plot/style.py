@@ -187,16 +187,8 @@ def mode_legend(
 ) -> None:
     """Write the modes in one line, those of greatest weight if there is no room for all.
 
-    Parameters
-    ----------
-    weights : mapping of str to float
-        Modes in the order of display, with their shares of the figure.
-    colours : Mapping[str, str]
-        Colours by mode.
-    left, right : float
-        Begin and greatest end of the line, inches.
-    y : float
-        Its height in the picture, as a fraction.
+    ``weights``: modes in the order of display, with their shares of the figure; ``left``, ``right``: begin and greatest
+    end of the line, inches; ``y``: its height in the picture, as a fraction.
     """
     for longest in _LONGEST:
         shown = _fitting(weights, longest, right - left)

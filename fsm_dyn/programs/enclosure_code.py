@@ -23,25 +23,14 @@ _NO_SQUARE: Final = 1e-99  # m²: keeps the derivatives of a vanishing distance 
 
 
 class EnclosureCode(NamedTuple):
-    """An output of a program in the form enclosed by the runtime.
+    """An output of a program in the form enclosed by the runtime."""
 
-    Attributes
-    ----------
-    words : int64 array
-        Seven counts (moving arguments, fixed ones, parameters among these, constants, operations on fixed values,
-        other operations, terms), the numbers of the arguments, the instructions, the values of the terms.
-    numbers : float64 array
-        The constants.
-    outputs : int64 array
-        For each entry of the output the number of its value.
-    unknowns : int
-        Of the equations in the terms, solved for forces.
-    """
-
+    # int64 array: seven counts (moving arguments, fixed ones, parameters among these, constants, operations on fixed
+    # values, other operations, terms), the numbers of the arguments, the instructions, the values of the terms
     words: NDArray[np.int64]
-    numbers: NDArray[np.float64]
-    outputs: NDArray[np.int64]
-    unknowns: int = 0
+    numbers: NDArray[np.float64]  # float64 array: the constants
+    outputs: NDArray[np.int64]  # int64 array: for each entry of the output the number of its value
+    unknowns: int = 0  # of the equations in the terms, solved for forces
 
     def with_terms(self, terms: NDArray[np.int64], unknowns: int) -> EnclosureCode:
         """Return the code with the values from which so many unknowns are solved for."""
@@ -83,13 +72,7 @@ class EnclosureCode(NamedTuple):
 def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode | None:
     """Return the code to enclose an output, or all; None without entries, or if it is too long.
 
-    Parameters
-    ----------
-    program : Program
-    output : str, optional
-        Name of the output.
-
-    Roots of sums of squares become one operation: the rate of a distance is bounded, that of the root is not.
+    ``output``: name of the output.
     """
     indices = tuple(i for item in program.results if output in (None, item.name) for i in item.indices)
     first, n = program.first_instruction, len(program.layout.arguments)

@@ -154,10 +154,7 @@ def where(condition: Scalar, a: Scalar, b: Scalar) -> Node:
 def compare(op: str, a: Scalar, b: Scalar) -> Node:
     """1.0 if ``a op b`` holds, else 0.0; `op` is one of ``< <= > >= == !=``.
 
-    Raises
-    ------
-    InputError
-        `op` is none of these.
+    Raises InputError: `op` is none of these.
     """
     match op:
         case "<":

@@ -25,24 +25,12 @@ from fsm_dyn.runtime.library import ELEMENTARY
 
 
 class Operation(NamedTuple):
-    """One operation.
+    """One operation."""
 
-    Attributes
-    ----------
-    arity : int
-        Number of operands.
-    kind : str
-        Class for counting: ``multiply``, ``add``, ``divide``, ``trig``, ``other`` or ``free``.
-    scalar : callable
-        Value for Python floats; may raise if the value does not exist.
-    array : callable
-        Value for NumPy arrays, element by element; NaN propagates as in IEEE arithmetic.
-    """
-
-    arity: int
-    kind: str
-    scalar: Callable[..., float]
-    array: Callable[..., Any]
+    arity: int  # number of operands
+    kind: str  # class for counting: ``multiply``, ``add``, ``divide``, ``trig``, ``other`` or ``free``
+    scalar: Callable[..., float]  # value for Python floats; may raise if the value does not exist
+    array: Callable[..., Any]  # value for NumPy arrays, element by element; NaN propagates as in IEEE arithmetic
 
 
 def _sign(x: float) -> float:
@@ -112,12 +100,7 @@ TRUTH_VALUED = frozenset({"lt", "le", "eq", "ne", "and", "or", "not"})
 def fold(op: str, operands: tuple[float, ...]) -> float | None:
     """Return the value of an operation on constants, or None without a finite value.
 
-    Parameters
-    ----------
-    op : str
-        A key of :data:`OPERATIONS`.
-    operands : tuple of float
-        Finite values, their number the arity.
+    ``op``: a key of :data:`OPERATIONS`; ``operands``: finite values, their number the arity.
     """
     try:
         value = OPERATIONS[op].scalar(*operands)
@@ -152,22 +135,10 @@ LARGEST_UNROLLED_POWER = 16
 class Node:
     """An expression in a :class:`Graph`; compared and hashed by identity.
 
-    Do not construct nodes: ask the graph, or use operators and :mod:`fsm_dyn.programs.functions`.
-
-    Attributes
-    ----------
-    graph : Graph
-        The graph of the node.
-    op : str
-        A key of :data:`~fsm_dyn.programs.graph.OPERATIONS`, or ``const`` or ``sym``.
-    operands : tuple of Node
-        Operands of the operation.
-    constant_value : float or None
-        The value of a constant.
-    name : str
-        The name of a symbol, else empty.
-    index : int
-        Number in the order of making; operands always have smaller ones.
+    Do not construct nodes: ask the graph, or use operators and :mod:`fsm_dyn.programs.functions`. ``op``: a key of
+    :data:`~fsm_dyn.programs.graph.OPERATIONS`, or ``const`` or ``sym``. ``operands``: operands of the operation.
+    ``name``: the name of a symbol, else empty. ``index``: number in the order of making; operands always have smaller
+    ones.
     """
 
     __slots__ = ("constant_value", "graph", "index", "name", "op", "operands")
@@ -338,10 +309,7 @@ class ExpressionGraph:
     def constant(self, value: Scalar) -> Node:
         """Return the node of a finite number; a node of this graph is returned as it is.
 
-        Raises
-        ------
-        InputError
-            The number is not finite, or the node belongs to another graph.
+        Raises InputError: the number is not finite, or the node belongs to another graph.
         """
         if isinstance(value, Node):
             return self.own(value)
@@ -535,12 +503,7 @@ class ExpressionGraph:
 
 @contextlib.contextmanager
 def gc_paused() -> Iterator[None]:
-    """Switch the collector off temporarily: objects made meanwhile stay in use anyway.
-
-    Yields
-    ------
-    None
-    """
+    """Switch the collector off temporarily: objects made meanwhile stay in use anyway."""
     before = gc.isenabled()
     gc.disable()
     try:

@@ -37,17 +37,9 @@ class Interval(NamedTuple):
 def enclose(program: Program, arguments: Interval) -> dict[str, Interval]:
     """Return bounds of all outputs over boxes of arguments.
 
-    Parameters
-    ----------
-    program : Program
-        Of which every operation is in :data:`fsm_dyn.programs.graph.OPERATIONS`.
-    arguments : Interval
-        Bounds of ``t``, ``x`` and ``c`` in the order of ``program.arguments``, arrays of shape (n_arguments, n_boxes).
-
-    Returns
-    -------
-    dict of str to Interval
-        For each output arrays of shape (n_boxes, *shape of the output).
+    ``program``: of which every operation is in :data:`fsm_dyn.programs.graph.OPERATIONS`; ``arguments``: bounds of
+    ``t``, ``x`` and ``c`` in the order of ``program.arguments``, arrays of shape (n_arguments, n_boxes). Returns for
+    each output arrays of shape (n_boxes, *shape of the output).
     """
     boxes = arguments.low.shape[1]
     values = values_of(program, [Interval(low, high) for low, high in zip(*arguments, strict=True)])
@@ -383,15 +375,9 @@ class Contracted(NamedTuple):
 class Contractor:
     """Contracts boxes by conditions on the outputs of a program.
 
-    Parameters
-    ----------
-    program : Program
-    variables : sequence of int
-        Numbers of the arguments with different bounds in each box.
-    constants : Interval
-        Bounds of all arguments, arrays of shape (n_arguments,); those of variables are not read.
-    conditions : mapping of str to Interval
-        For outputs of one axis the required interval of each entry, arrays of shape (n_entries,).
+    ``variables``: numbers of the arguments with different bounds in each box. ``constants``: bounds of all arguments,
+    arrays of shape (n_arguments,); those of variables are not read. ``conditions``: for outputs of one axis the
+    required interval of each entry, arrays of shape (n_entries,).
     """
 
     def __init__(

@@ -60,11 +60,7 @@ ABANDONED_AFTER = 3600.0  # seconds; an older temporary file belongs to a dead p
 def cache_directory() -> Path | None:
     """Return the cache directory of this package: ``$FSM_DYN_CACHE`` or one in the platform's folder for caches.
 
-    Returns
-    -------
-    Path or None
-        None if neither the variable nor the platform's folder nor a home directory is known. The directory need not
-        exist.
+    None if neither the variable nor the platform's folder nor a home directory is known. The directory need not exist.
     """
     own = os.environ.get(ENVIRONMENT)
     if own:
@@ -153,10 +149,7 @@ def _objection(status: os.stat_result, *, directory: bool) -> str:
 def sources_of(*parts: str) -> str:
     """Return a digest of the Python sources of parts of this package, in hexadecimal digits; 4 ms for 1.5 MB.
 
-    Parameters
-    ----------
-    *parts : str
-        Names of packages or modules in ``fsm_dyn``.
+    ``*parts``: names of packages or modules in ``fsm_dyn``.
     """
     package, found = Path(__file__).parents[1], hashlib.sha256()
     for part in parts:
@@ -178,18 +171,10 @@ _added_since_bound: dict[Path, int] = {}  # bytes by directory, in this process
 
 @dataclass(frozen=True)
 class ObjectCache:
-    """Object code by key in one directory.
+    """Object code by key in one directory."""
 
-    Parameters
-    ----------
-    directory : Path or None
-        None: nothing is kept.
-    largest_size : int
-        Bytes; beyond it the least recently used files are removed.
-    """
-
-    directory: Path | None
-    largest_size: int = LARGEST_SIZE
+    directory: Path | None  # none: nothing is kept
+    largest_size: int = LARGEST_SIZE  # bytes; beyond it the least recently used files are removed
 
     @classmethod
     def default(cls) -> ObjectCache:
@@ -299,12 +284,8 @@ _linking = threading.Lock()
 class Kernel:
     """A compiled program.
 
-    Attributes
-    ----------
-    program : Program
-        The program it computes.
-    address : int
-        Of the machine code; valid while this object (or its :class:`Kernels`) lives.
+    ``program``: the program it computes. ``address``: of the machine code; valid while this object (or its
+    :class:`Kernels`) lives.
     """
 
     def __init__(self, program: Program, address: int, library: object) -> None:
@@ -316,21 +297,8 @@ class Kernel:
     def __call__(self, t: float, x: npt.ArrayLike, c: npt.ArrayLike) -> Array:
         """Return all outputs of one state, one after the other.
 
-        Parameters
-        ----------
-        t : float
-            Time, s.
-        x : array-like, shape (n_x,)
-        c : array-like, shape (n_c,)
-
-        Returns
-        -------
-        ndarray, shape (size of the program,)
-
-        Raises
-        ------
-        InputError
-            An argument has another shape.
+        ``t``: time, s; ``x``, shape (n_x,); ``c``, shape (n_c,). The result has the shape (size of the program,).
+        Raises InputError: an argument has another shape.
         """
         layout = self.program.layout
         state = _vector("x", x, layout.n_x)
@@ -342,10 +310,7 @@ class Kernel:
     def rows(self, t: Array, x: Array, c: Array) -> dict[str, Array]:
         """Return the outputs at rows by name, each of shape (n, *shape); a row has the same bits among any others.
 
-        Parameters
-        ----------
-        t, x, c : ndarray, shapes (n,), (n, n_x) and (n, n_c)
-            Times (s), states and contexts.
+        ``t``, ``x``, ``c``, shapes (n,), (n, n_x) and (n, n_c): times (s), states and contexts.
         """
         times, states, context = (np.ascontiguousarray(part, dtype=np.float64) for part in (t, x, c))
         layout, out = self.program.layout, np.empty((len(times), self.program.size))
@@ -370,10 +335,7 @@ class Kernel:
 class Kernels(Sequence[Kernel]):
     """The kernels of one call of :func:`compile_programs`.
 
-    Attributes
-    ----------
-    from_cache : bool
-        Whether the machine code was found on disk.
+    ``from_cache``: whether the machine code was found on disk.
     """
 
     def __init__(self, kernels: Sequence[Kernel], from_cache: bool) -> None:
@@ -408,24 +370,10 @@ def compile_programs(
 ) -> Kernels:
     """Return machine code of `programs`, from disk if the same ones were compiled before.
 
-    Parameters
-    ----------
-    objects : ObjectCache, optional
-        Cache of machine code; by default in :func:`~fsm_dyn.programs.kernels.cache_directory`.
-    optimisation : int
-        The code generator's level, ``SELDOM_RUN`` for long programs with few calls.
-    keep_zeros : bool
-        Whether constant zeros of the result are not written: the caller's memory is zero there.
-
-    Returns
-    -------
-    Kernels
-        One per program.  Keep it as long as any address is in use.
-
-    Raises
-    ------
-    RunError
-        The code generator does not work here.
+    ``objects``: cache of machine code; by default in :func:`~fsm_dyn.programs.kernels.cache_directory`.
+    ``optimisation``: the code generator's level, ``SELDOM_RUN`` for long programs with few calls. ``keep_zeros``:
+    whether constant zeros of the result are not written: the caller's memory is zero there. Result: one per program.
+    Keep it as long as any address is in use. Raises RunError: the code generator does not work here.
     """
     objects = ObjectCache.default() if objects is None else objects
     distinct = {program.digest: program for program in programs}
@@ -679,26 +627,15 @@ _pools: dict[int, _Pool] = {}
 class BoundKernels:
     """Kernels of one routine, each with two integers bound to it.
 
-    Attributes
-    ----------
-    addresses : tuple of int
-        Of the machine code; valid while this object lives.
+    ``addresses``: of the machine code; valid while this object lives.
     """
 
     def __init__(self, routine: int, bound: Sequence[tuple[int, int]]) -> None:
         """Make a kernel for each pair of integers.
 
-        Parameters
-        ----------
-        routine : int
-            Address of ``int64 routine(int64, int64, double t, int64 x, int64 c, int64 out)``, pointers as integers.
-        bound : sequence of (int, int)
-            The first two arguments of each kernel.
-
-        Raises
-        ------
-        RunError
-            The code generator does not work here.
+        ``routine``: address of ``int64 routine(int64, int64, double t, int64 x, int64 c, int64 out)``, pointers as
+        integers; ``bound``: the first two arguments of each kernel. Raises RunError: the code generator does not work
+        here.
         """
         pool = _pools.setdefault(routine, _Pool(routine))
         taken = pool.take(bound)

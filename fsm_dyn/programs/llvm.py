@@ -17,36 +17,22 @@ from fsm_dyn.runtime.library import OF_ONE, OF_TWO
 
 @dataclass
 class Part:
-    """A run of consecutive instructions for one function.
+    """A run of consecutive instructions for one function."""
 
-    Attributes
-    ----------
-    start, stop : int
-        Range of instructions.
-    received : dict of int to int
-        Values of earlier parts read here, with their places in the array.
-    kept : dict of int to int
-        Values made here and read by later parts, with their places.
-    outputs : list of (int, int)
-        Places in the kernel's result, with the numbers of the values.
-    """
-
+    # start, stop: range of instructions
     start: int
     stop: int
+    # values of earlier parts read here, with their places in the array
     received: dict[int, int] = field(default_factory=dict)
-    kept: dict[int, int] = field(default_factory=dict)
+    kept: dict[int, int] = field(default_factory=dict)  # values made here and read by later parts, with their places
+    # places in the kernel's result, with the numbers of the values
     outputs: list[tuple[int, int]] = field(default_factory=list)
 
 
 def divide(program: Program, longest: int) -> tuple[list[Part], int]:
     """Cut `program` into parts of at most `longest` instructions.
 
-    Returns
-    -------
-    parts : list of Part
-        At least one.
-    slots : int
-        Length of the array; places are reused after their last reading.
+    Returns ``parts``: at least one; ``slots``: length of the array; places are reused after their last reading.
     """
     n = len(program.instructions)
     pieces = max(1, -(-n // longest))
@@ -122,14 +108,8 @@ _ATTRIBUTES = "attributes #0 = { nounwind }\nattributes #1 = { nounwind readnone
 def module_text(programs: Sequence[Program], names: Sequence[str], triple: str, keep_zeros: bool = False) -> str:
     """Return a module with one kernel per program.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the functions; plain identifiers.
-    triple : str
-        The target, as LLVM names it.
-    keep_zeros : bool
-        Whether constant zeros of the result are not written.
+    ``names``: names of the functions; plain identifiers. ``triple``: the target, as LLVM names it. ``keep_zeros``:
+    whether constant zeros of the result are not written.
     """
     kernels = [_kernel(program, name, keep_zeros) for program, name in zip(programs, names, strict=True)]
     return "\n".join([f'target triple = "{triple}"', _DECLARATIONS, *kernels, _ATTRIBUTES])

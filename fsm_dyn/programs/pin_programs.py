@@ -20,57 +20,32 @@ FORMAT: Final = "fsm_dyn pins 2"
 
 
 class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A connection, or a contact between two segments.
+    """A connection, or a contact between two segments."""
 
-    Attributes
-    ----------
-    name : str
-        Of the joint, contact or constraint, else ``<parent>_<child>``.
-    kind : str
-        ``weld pin universal ball guide joint`` of a connection of the tree, ``rows`` of one held by constraints,
-        ``contact``.
-    parent, child : str
-        Segments: their frames, or bodies without one, or ``N``. The force is exerted by the parent.
-    at : str
-        Its point; empty if no point is named, as for most contacts.
-    frames : tuple of str
-        Frames of parent and child, ``N`` for those without.
-    rows : tuple of int
-        Constraint rows whose multipliers are a part of it.
-    freedoms : tuple of int
-        Which of the twists are its own motions.
-    """
-
-    name: str
+    name: str  # of the joint, contact or constraint, else ``<parent>_<child>``
+    # ``weld pin universal ball guide joint`` of a connection of the tree, ``rows`` of one held by constraints,
+    # ``contact``
     kind: str
+    # parent, child: segments: their frames, or bodies without one, or ``N``. The force is exerted by the parent.
     parent: str
     child: str
-    at: str
-    frames: tuple[str, str]
-    rows: tuple[int, ...] = ()
-    freedoms: tuple[int, ...] = ()
+    at: str  # its point; empty if no point is named, as for most contacts
+    frames: tuple[str, str]  # frames of parent and child, ``N`` for those without
+    rows: tuple[int, ...] = ()  # constraint rows whose multipliers are a part of it
+    freedoms: tuple[int, ...] = ()  # which of the twists are its own motions
 
 
 class PinPrograms:
     """The connections of a mechanism and the programs for their forces.
 
-    Attributes
-    ----------
-    pins : tuple of PinInfo
-    program : Program
-        Arguments: those of the model, after the speeds their rates and the multipliers of all rows.  Gives ``wrench``
-        (n_pins, 6): force (N), then moment (N m) about the place, in N; ``place`` (n_pins, 3); ``freedom``
-        (n_freedoms, 6): unit twists of own motions.
-    impulse : Program
-        Gives ``impulse`` (n_pins, 6) with jumps of speeds and impulses of rows in place of rates and multipliers;
-        ``pushed`` (n_transitions, n_pins, 6): additions by impulses of user-defined transitions.
-    share : Program
-        Gives ``share`` (n_rows, n_pins, 6): addition by a unit multiplier.
-    slip : Program
-        Gives ``slip`` (n_pins, 6): velocity (m/s) and angular velocity (rad/s) of the child against the parent at the
-        place.
-    placeless_rows, placeless_loads : tuple of str
-        Rows and loads written in coordinates: they have no place, and are a part of the drive of the connections.
+    ``program``: arguments: those of the model, after the speeds their rates and the multipliers of all rows.  Gives
+    ``wrench`` (n_pins, 6): force (N), then moment (N m) about the place, in N; ``place`` (n_pins, 3); ``freedom``
+    (n_freedoms, 6): unit twists of own motions. ``impulse``: gives ``impulse`` (n_pins, 6) with jumps of speeds and
+    impulses of rows in place of rates and multipliers; ``pushed`` (n_transitions, n_pins, 6): additions by impulses of
+    user-defined transitions. ``share``: gives ``share`` (n_rows, n_pins, 6): addition by a unit multiplier. ``slip``:
+    gives ``slip`` (n_pins, 6): velocity (m/s) and angular velocity (rad/s) of the child against the parent at the
+    place. ``placeless_rows``, ``placeless_loads``: rows and loads written in coordinates: they have no place, and are a
+    part of the drive of the connections.
     """
 
     def __init__(
@@ -95,15 +70,8 @@ class PinPrograms:
     def outputs(self, columns: Sequence[str]) -> Program:
         """Return the program of some quantities, ``outputs`` (n,), with the arguments of ``program``.
 
-        Parameters
-        ----------
-        columns : sequence of str
-            Names of columns, ``pin.<name>.<quantity>``.
-
-        Raises
-        ------
-        InputError
-            There is no such connection, or it does not have one motion of its own along which something drives it.
+        ``columns``: names of columns, ``pin.<name>.<quantity>``. Raises InputError: there is no such connection, or it
+        does not have one motion of its own along which something drives it.
         """
         _, _, nodes = self.program.graph()
         return Program.from_nodes(self.program.layout, {"outputs": self.quantities(columns, nodes)})

@@ -34,33 +34,17 @@ class Layout:
     """The arguments of the kernels of one model: ``void kernel(double t, const double *x, const double *c, ...)``.
 
     ``x = [q | u]`` is the state, ``c = [p | w | w' | w'' | sigma | memory | w''']`` the context: parameters, inputs,
-    their rates (the third for the rates of forces), a slip direction per contact, memory values.  SI units.
-
-    Parameters
-    ----------
-    q, u : tuple of str
-        Coordinates and generalized speeds.
-    p : tuple of str
-        Parameters; vectors are flattened (``lip[0]``).
-    w : tuple of str
-        Inputs; their rates are the symbols ``<w>.rate``, ``<w>.rate2`` and ``<w>.rate3``.
-    contacts : tuple of str
-        Contacts; their slip directions are the symbols ``<contact>.sigma``.
-    memory : tuple of str
-        Discrete variables of user-defined transitions.
-
-    Raises
-    ------
-    InputError
-        A name is malformed or stands for two arguments.
+    their rates (the third for the rates of forces), a slip direction per contact, memory values.  SI units. Raises
+    InputError: a name is malformed or stands for two arguments.
     """
 
+    # q, u: coordinates and generalized speeds
     q: tuple[str, ...] = ()
     u: tuple[str, ...] = ()
-    p: tuple[str, ...] = ()
-    w: tuple[str, ...] = ()
-    contacts: tuple[str, ...] = ()
-    memory: tuple[str, ...] = ()
+    p: tuple[str, ...] = ()  # parameters; vectors are flattened (``lip[0]``)
+    w: tuple[str, ...] = ()  # inputs; their rates are the symbols ``<w>.rate``, ``<w>.rate2`` and ``<w>.rate3``
+    contacts: tuple[str, ...] = ()  # contacts; their slip directions are the symbols ``<contact>.sigma``
+    memory: tuple[str, ...] = ()  # discrete variables of user-defined transitions
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -153,13 +137,7 @@ class Layout:
         return slice(self.memory_slice.stop, self.n_c)
 
     def position(self, name: str) -> int:
-        """Return the position of a symbol in :attr:`arguments`.
-
-        Raises
-        ------
-        InputError
-            There is no such argument.
-        """
+        """Return the position of a symbol in :attr:`arguments`. Raises InputError: there is no such argument."""
         place = self.positions.get(name)
         if place is None:
             raise InputError(f"'{name}' is not an argument of the kernels", remedy=did_you_mean(name, self.arguments))
@@ -183,17 +161,8 @@ def order_instructions(
     """Return constants, instructions and the indices of `outputs`, numbered as in a program.
 
     Calls of library functions destroy all vector registers, so calls (mostly sines and cosines of coordinates) come
-    first; the rest follows in the order of demand by the outputs.
-
-    Parameters
-    ----------
-    layout : Layout
-        The arguments, numbered first.
-
-    Raises
-    ------
-    InputError
-        A symbol is not an argument of the layout.
+    first; the rest follows in the order of demand by the outputs. ``layout``: the arguments, numbered first. Raises
+    InputError: a symbol is not an argument of the layout.
     """
     order = _order([entry for entry in outputs if isinstance(entry, Node)])
     uses = Counter(operand for node in order for operand in node.operands)
@@ -313,10 +282,7 @@ class StoredProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def checked(self) -> tuple[Layout, tuple[float, ...], tuple[Instruction, ...], tuple[Output, ...]]:
         """Return layout, constants, instructions and results, of which every operand is computed before it is read.
 
-        Raises
-        ------
-        InputError
-            They do not hold together.
+        Raises InputError: they do not hold together.
         """
         layout = _layout(self.layout)
         if not all(map(math.isfinite, self.constants)):

@@ -72,15 +72,7 @@ _ELEMENTARY = frozenset(
 def to_c(program: Program, name: str) -> str:
     """Return C source with the function ``void name(double t, const double *x, const double *c, double *out)``.
 
-    Parameters
-    ----------
-    name : str
-        An identifier of C.
-
-    Raises
-    ------
-    InputError
-        `name` is no identifier.
+    ``name``: an identifier of C. Raises InputError: `name` is no identifier.
 
     Notes
     -----
@@ -95,12 +87,8 @@ def to_c_once(program: Program, name: str) -> str:
 
     ``void <name>_once(const double *p, double *k)`` computes operations on parameters alone, to be called when
     parameters are set; ``void <name>(double t, const double *x, const double *w, const double *k, double *out)`` does
-    the rest.  `w` is the context behind the parameters, `k` has ``<name>_SIZE_OF_K`` numbers.
-
-    Parameters
-    ----------
-    name : str
-        An identifier of C.
+    the rest.  `w` is the context behind the parameters, `k` has ``<name>_SIZE_OF_K`` numbers. ``name``: an identifier
+    of C.
     """
     _check_identifier(name)
     graph, symbols, outputs = program.graph()
@@ -150,13 +138,8 @@ def _unsigned(node: Node) -> Node:
 def c_function(program: Program, name: str, own_functions: bool = False) -> str:
     """Return the function of :func:`to_c` alone, not static.
 
-    Parameters
-    ----------
-    name : str
-        An identifier of C.
-    own_functions : bool
-        Whether the runtime's elementary functions are called (``runtime/elementary.h``), as machine code does, which
-        gives the same bits.
+    ``name``: an identifier of C; ``own_functions``: whether the runtime's elementary functions are called
+    (``runtime/elementary.h``), as machine code does, which gives the same bits.
     """
     _check_identifier(name)
     layout = program.layout
@@ -257,17 +240,8 @@ _NUMPY_TEMPLATES = {
 def to_numpy(program: Program, name: str) -> str:
     """Return Python source with ``name(t, x, c)``, which returns a dict of arrays by the names of the outputs.
 
-    ``x`` and ``c`` are sequences in the order of the program's layout, SI units.
-
-    Parameters
-    ----------
-    program : Program
-        The program to write.
-
-    Raises
-    ------
-    InputError
-        `name` is no identifier of Python.
+    ``x`` and ``c`` are sequences in the order of the program's layout, SI units. ``program``: the program to write.
+    Raises InputError: `name` is no identifier of Python.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise InputError("a function of Python needs an identifier as its name", found=repr(name)[:200])
@@ -350,10 +324,7 @@ def number(value: float) -> bytes:
 def function_body(program: Program) -> bytes:
     """Return a kernel ``(t, x, c, out)`` as the body of a function, with its locals and its length.
 
-    Parameters
-    ----------
-    program : Program
-        Functions of the runtime have the numbers of :data:`CALLED`.
+    ``program``: functions of the runtime have the numbers of :data:`CALLED`.
     """
     code = _WasmFunction(program)
     code.write()

@@ -20,10 +20,7 @@ from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, SYMBOL, ExpressionGraph
 def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node]:
     """Return all nodes below and including `outputs`, operands before users.
 
-    Parameters
-    ----------
-    stop : collection of Node
-        Nodes at which the traversal stops; the nodes themselves are included.
+    ``stop``: nodes at which the traversal stops; the nodes themselves are included.
     """
     seen: set[Node] = set()
     stack = list(outputs)
@@ -91,11 +88,8 @@ _FUNCTIONS: dict[str, Callable[..., Node]] = {
 def substitute(outputs: Sequence[Node], mapping: Mapping[Node, Node]) -> list[Node]:
     """Return `outputs` with every node of `mapping` replaced, simultaneously.
 
-    Parameters
-    ----------
-    mapping : mapping of Node to Node
-        Any nodes, not only symbols. The values may belong to another graph: then everything is copied there, and
-        unmapped symbols keep their names.
+    ``mapping``: any nodes, not only symbols. The values may belong to another graph: then everything is copied there,
+    and unmapped symbols keep their names.
     """
     if not outputs:
         return []
@@ -120,15 +114,7 @@ def substitute(outputs: Sequence[Node], mapping: Mapping[Node, Node]) -> list[No
 def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> list[npt.NDArray[np.float64]]:
     """Return the values of `outputs` by NumPy, element by element with broadcasting.
 
-    Parameters
-    ----------
-    values : mapping of str to array-like
-        One entry per symbol of the outputs.
-
-    Raises
-    ------
-    InputError
-        A symbol has no value.
+    ``values``: one entry per symbol of the outputs. Raises InputError: a symbol has no value.
     """
     results: dict[Node, Any] = {}
     with np.errstate(all="ignore"):
@@ -157,22 +143,9 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> li
 def tangent(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
     """Return the derivatives of `outputs` along the direction `seeds`, in one sweep over their union.
 
-    Parameters
-    ----------
-    outputs : sequence of Node
-        Expressions ``y_i``.
-    seeds : mapping of Node to Node
-        For symbols ``s_j`` their derivatives; missing symbols are constant.
-
-    Returns
-    -------
-    list of Node
-        ``sum_j (d y_i / d s_j) seeds[s_j]``. Nodes independent of the seeds cost nothing.
-
-    Raises
-    ------
-    InputError
-        A key of `seeds` is not a symbol.
+    ``outputs``: expressions ``y_i``. ``seeds``: for symbols ``s_j`` their derivatives; missing symbols are constant.
+    Returns ``sum_j (d y_i / d s_j) seeds[s_j]``. Nodes independent of the seeds cost nothing. Raises InputError: a key
+    of `seeds` is not a symbol.
 
     Notes
     -----

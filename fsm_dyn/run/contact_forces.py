@@ -29,26 +29,16 @@ from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, PlacedFeature, Scene,
 
 @dataclass(frozen=True)
 class Configuration:
-    """A mechanism at one state.
+    """A mechanism at one state."""
 
-    Attributes
-    ----------
-    points, frames : ndarrays
-        As of :meth:`Kinematics.points`.
-    linear, angular : ndarrays
-        As of :meth:`Kinematics.partial_velocities`.
-    rows : ndarray, shape (n_rows, n_u)
-        Constraint rows.
-    terms : mapping of str to ndarray
-        All unconstrained terms.
-    """
-
+    # points, frames: as of :meth:`Kinematics.points`
     points: FloatArray
     frames: FloatArray
+    # linear, angular: as of :meth:`Kinematics.partial_velocities`
     linear: FloatArray
     angular: FloatArray
-    rows: FloatArray
-    terms: Mapping[str, FloatArray]
+    rows: FloatArray  # shape (n_rows, n_u): constraint rows
+    terms: Mapping[str, FloatArray]  # all unconstrained terms
 
     @property
     def finite(self) -> bool:
@@ -74,12 +64,8 @@ class Kinematics:
     def partial_velocities(self, x: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return partial velocities of points and partial angular velocities of frames.
 
-        Returns
-        -------
-        linear : ndarray, shape (n_points, 3, n_u)
-            Velocity of every point per speed, resolved in N.
-        angular : ndarray, shape (n_frames, 3, n_u)
-            Angular velocity of every frame per speed, resolved in N.
+        Returns ``linear``, shape (n_points, 3, n_u): velocity of every point per speed, resolved in N; ``angular``,
+        shape (n_frames, 3, n_u): angular velocity of every frame per speed, resolved in N.
         """
         layout = self.layout
         n_q = len(layout.q)
@@ -408,20 +394,8 @@ def with_surface_offsets(
     """Return the locations with ``back``, m: distance of the contact point behind their first point.
 
     The gap of two points is their distance along the normal less the extents of the bodies towards each other; the
-    outlines determine the share of each body.
-
-    Parameters
-    ----------
-    kinematics : Kinematics
-        Evaluates rows of the model.
-    scene : Scene
-        The outlines.
-    locations : Iterable[ContactLocation]
-        Points of contact forces.
-    x : ndarray, shape (n_x,)
-        A state, SI.
-    c : ndarray, shape (n_c,)
-        Its context, SI.
+    outlines determine the share of each body. ``kinematics``: evaluates rows of the model; ``scene``: the outlines;
+    ``x``, shape (n_x,): a state, SI; ``c``, shape (n_c,): its context, SI.
     """
     at = kinematics.configuration(x, c)
     found = []
@@ -471,15 +445,9 @@ WIDTH: Final = 9  # numbers per contact in a display frame: active, location (2)
 class Forces:
     """Forces of contacts with a location.
 
-    Parameters
-    ----------
-    kinematics : Kinematics
-    scene : Scene
-        Whose outlines the contacts are on.
-    flat : ndarray, shape (2, 3)
-        Projection from N to the plane of the drawing; read at each call, as the view can turn.
-    x, c : ndarrays, shapes (n_x,) and (n_c,)
-        State and context near which the contacts are located, SI.
+    ``scene``: whose outlines the contacts are on. ``flat``, shape (2, 3): projection from N to the plane of the
+    drawing; read at each call, as the view can turn. ``x``, ``c``, shapes (n_x,) and (n_c,): state and context near
+    which the contacts are located, SI.
     """
 
     def __init__(self, kinematics: Kinematics, scene: Scene, flat: FloatArray, x: FloatArray, c: FloatArray) -> None:
@@ -515,13 +483,7 @@ class Forces:
     def place(
         self, location: ContactLocation, contact: ContactInfo, at: Configuration
     ) -> tuple[FloatArray, FloatArray]:
-        """Return where a contact is, in the plane of the drawing, m, (2,), and the directions of its rows (k, 3).
-
-        Parameters
-        ----------
-        location : ContactLocation
-            Of a force.
-        """
+        """Return where a contact is, in the plane of the drawing, m, (2,), and the directions of its rows (k, 3)."""
         acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
         point, directions = contact_at(location, at, acting)
         if contact.normal_row >= 0 and (location.spins is None or not contact.tangent_rows):
@@ -578,15 +540,8 @@ LEAST: Final = 0.02  # of the largest force: smaller ones have no arrow
 class InputPushes:
     """The forces of inputs at the symbols of a scene.
 
-    Parameters
-    ----------
-    scene : Scene
-        With symbols; those of kind ``input`` are the places.
-    mechanism : Mechanism
-    inputs : tuple of str
-        In the order of their values.
-    values : mapping of str to float or tuple
-        Parameters by name, SI.
+    ``scene``: with symbols; those of kind ``input`` are the places. ``inputs``: in the order of their values.
+    ``values``: parameters by name, SI.
     """
 
     def __init__(
@@ -605,14 +560,7 @@ class InputPushes:
     def forces(self, t: float, inputs: FloatArray, rotations: FloatArray) -> list[FloatArray]:
         """Return the force of each place: (3,), N, resolved in N; of a law its value (1,). Zero if the state sets it.
 
-        Parameters
-        ----------
-        t : float
-            s
-        inputs : ndarray, shape (n_inputs,)
-            SI.
-        rotations : ndarray, shape (n_frames, 3, 3)
-            Of the frames of the scene.
+        ``t``: s; ``inputs``, shape (n_inputs,): SI; ``rotations``, shape (n_frames, 3, 3): of the frames of the scene.
         """
         values = {**self._values, **dict(zip(self._inputs, inputs.tolist(), strict=True)), "t": t}
         turns = dict(zip(self._frames, rotations, strict=True))
@@ -624,14 +572,8 @@ class InputPushes:
     def arrows(self, forces: list[FloatArray], anchors: FloatArray, flat: FloatArray) -> FloatArray:
         """Return the head of each arrow, m, and its direction times the force, N, in a picture, shape (k, 4).
 
-        Parameters
-        ----------
-        forces : list of ndarray
-            Of :meth:`forces`.
-        anchors : ndarray, shape (n_anchors, 2)
-            Of the scene, in the picture, m.
-        flat : ndarray, shape (2, 3)
-            The projection.
+        ``forces``: of :meth:`forces`; ``anchors``, shape (n_anchors, 2): of the scene, in the picture, m; ``flat``,
+        shape (2, 3): the projection.
         """
         found = np.zeros((len(self.symbols), 4))
         for row, symbol, force in zip(found, self.symbols, forces, strict=True):

@@ -45,14 +45,7 @@ class Savable(Protocol):
 
 
 class Saver:
-    """Saves the state of a run for its continuation.
-
-    Parameters
-    ----------
-    source : Savable
-    digest : int
-        Digest (64 bits) of the model.
-    """
+    """Saves the state of a run for its continuation. ``digest``: digest (64 bits) of the model."""
 
     def __init__(self, source: Savable, digest: int) -> None:
         self.source = source
@@ -96,21 +89,10 @@ def restore(
 ) -> None:
     """Give a new loop a saved state, and the row recorded last.
 
-    Parameters
-    ----------
-    handle : callable
-        Returns the present addresses of the memory of the run.
-    saved, first, saver
-        The saved words, and their model and settings.
-    modes : ModeProvider, optional
-        Asked for modes of the saved state missing in the tables.
-    renewed : bool
-        Whether steps restart: no length is chosen, and the grid of fixed steps starts here.
-
-    Raises
-    ------
-    InputError
-        The state is damaged, or does not belong to this model and these settings.
+    ``handle``: returns the present addresses of the memory of the run; ``saved``, ``first``, ``saver``: the saved
+    words, and their model and settings; ``modes``: asked for modes of the saved state missing in the tables;
+    ``renewed``: whether steps restart: no length is chosen, and the grid of fixed steps starts here. Raises InputError:
+    the state is damaged, or does not belong to this model and these settings.
     """
     while True:
         result = library.restore(handle(), saver.source.online_modes(), saver.digest, saved.words)
@@ -161,29 +143,15 @@ class StoredContinuation(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Continuation:
-    """State and options of a continued run.
+    """State and options of a continued run."""
 
-    Attributes
-    ----------
-    settings : msgspec.Struct
-    compiler : str
-        Version of the deriving program.
-    digest : str
-        Of the model, the parameters and the settings (:func:`run_digest`).
-    state : SavedState
-        ``rows`` and ``transitions`` of the run's record were there when it was saved.
-    modes : tuple of (states, int)
-        By mode index of the record: contact states, and which of the charts with these.
-    changes : ndarray of int, shape (n, 2)
-        Mode indices before and after each of these transitions.
-    """
-
-    settings: StoredOptions
-    compiler: str
-    digest: str
-    state: SavedState
+    settings: StoredOptions  # msgspec.Struct
+    compiler: str  # version of the deriving program
+    digest: str  # of the model, the parameters and the settings (:func:`run_digest`)
+    state: SavedState  # ``rows`` and ``transitions`` of the run's record were there when it was saved
+    # tuple of (states, int): by mode index of the record: contact states, and which of the charts with these
     modes: tuple[tuple[tuple[int, ...], int], ...]
-    changes: IntArray
+    changes: IntArray  # shape (n, 2): mode indices before and after each of these transitions
 
     def stored(self) -> StoredContinuation:
         """Return its form in a file."""
@@ -215,21 +183,9 @@ def continuation_of(
 ) -> Continuation:
     """Return the content of a file.
 
-    Parameters
-    ----------
-    codes : sequence
-        Possible states per contact.
-    modes : sequence
-        Contact states of the run by mode index.
-    lengths : (int, int)
-        Of state and context.
-    rows, transitions : int
-        How many the saved run has.
-
-    Raises
-    ------
-    InputError
-        It is inconsistent or corrupt.
+    ``codes``: possible states per contact; ``modes``: contact states of the run by mode index; ``lengths``: of state
+    and context; ``rows``, ``transitions``: how many the saved run has. Raises InputError: it is inconsistent or
+    corrupt.
     """
     places = tuple((place.states, place.t, np.array(place.x), np.array(place.c)) for place in data.charts)
     changes = np.array(data.changes, np.int64).reshape(-1, 2)
@@ -253,10 +209,7 @@ def continuation_of(
 def check_continuation(continuation: Continuation, digest: str, compiler: str) -> None:
     """Check the options of a continued run against its own.
 
-    Raises
-    ------
-    InputError
-        It was run by another version, or its model, parameters or settings have been changed since.
+    Raises InputError: it was run by another version, or its model, parameters or settings have been changed since.
     """
     if continuation.compiler != compiler:
         raise InputError(
@@ -331,16 +284,7 @@ class Numbered:
 def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]], before: Before | None) -> Numbered:
     """Number the modes of a run, with those of the run before for a result with the whole of it.
 
-    Parameters
-    ----------
-    raw : RunArrays
-        With the numbers of the machine.
-    states : sequence
-        Contact states by these numbers.
-
-    Returns
-    -------
-    Numbered
+    ``raw``: with the numbers of the machine; ``states``: contact states by these numbers.
     """
     fixed = 0 if run.options.evaluation in ("online", "multipliers") else len(run.graph.automaton.modes)
     if before is None or not before.whole:

@@ -30,13 +30,8 @@ def depths(
     """Return how deep rigid contacts penetrate, m, with their names; the deepest first.
 
     What is outside one face of a polygon is outside the polygon, so of all its faces the nearest one counts.
-
-    Parameters
-    ----------
-    written : mapping
-        The contacts of the model by name.
-    residual : ndarray, shape (n_rows,)
-        Residuals of the rows; of a contact's normal row, the gap, m.
+    ``written``: the contacts of the model by name. ``residual``, shape (n_rows,): residuals of the rows; of a contact's
+    normal row, the gap, m.
     """
     nearest: dict[object, tuple[float, str]] = {}
     for contact in contacts:
@@ -65,16 +60,8 @@ def starts_behind(
 ) -> tuple[str, ...]:
     """Return a sentence for each shape that is wholly behind a segment, before or behind no end of it.
 
-    Parameters
-    ----------
-    states : sequence of int
-        Of the contacts, by which some may touch.
-    t : float
-        Time, s.
-    x, c : ndarray, shapes (n_x,), (n_c,)
-        State and context.
-    least : float
-        Depth that counts, m.
+    ``states``: of the contacts, by which some may touch; ``t``: time, s; ``x``, ``c``, shapes (n_x,), (n_c,): state and
+    context; ``least``: depth that counts, m.
     """
     if not any(isinstance(shape, SegmentShape) for shape in automaton.mechanism.shapes.values()):
         return ()
@@ -116,16 +103,8 @@ def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Se
 
     An event happens at a transition at which the contact's state changes accordingly; a rebounding contact closes
     without such a change, by its guard or by a jump, and leaving a face is the event of a guard.  Feature transitions
-    (handovers) are no events.
-
-    Parameters
-    ----------
-    transitions : Sequence[Transition]
-        Of the run, in order.
-    contacts : sequence of str
-        Feature pairs of one entry of the model count as one contact.
-    word : str
-        The event as in model files.
+    (handovers) are no events. ``transitions``: of the run, in order; ``contacts``: feature pairs of one entry of the
+    model count as one contact; ``word``: the event as in model files.
     """
     states = dict(zip(model.modes, (chart.states for chart in model.charts), strict=True))
     infos = [(k, contact) for k, contact in enumerate(model.contacts) if contact.name in contacts]
@@ -153,22 +132,10 @@ def event_mask(
 ) -> BoolArray:
     """Return at which transitions an event of one of some contacts happens, handovers not told from others.
 
-    Parameters
-    ----------
-    contacts : sequence of ContactInfo
-        All of the mechanism.
-    chosen, word
-        As ``contacts`` and ``word`` of :func:`event_times`.
-    states : int8 array, shape (n_modes, n_contacts)
-        Contact states of the modes by number.
-    owners : sequence of str
-        Of each constraint row, the contact or constraint to which it belongs.
-    guard_name : callable
-        Name of a guard, by its event and subject (:func:`fsm_dyn.run.transitions.guard_name`).
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
+    ``contacts``: all of the mechanism; ``chosen``, ``word``: as ``contacts`` and ``word`` of :func:`event_times`;
+    ``states``, int8 array, shape (n_modes, n_contacts); ``owners``: of each constraint row, the contact or constraint
+    to which it belongs; ``guard_name``: name of a guard, by its event and subject
+    (:func:`fsm_dyn.run.transitions.guard_name`). The result has the shape (n,).
     """
     happens = np.zeros(len(found), dtype=np.bool_)
     present = np.arange(found.event.shape[1]) < found.fired[:, None]
@@ -270,15 +237,7 @@ def encounters(
 ) -> tuple[Encounter, ...]:
     """Return the encounters of all pairs of shapes of a run: the touching ones, in order of time, then the nearest.
 
-    Parameters
-    ----------
-    model : RunModel
-    rows : Samples
-        Of the run.
-    transitions : sequence of Transition
-        Of the run, in order.
-    near : float
-        Gap up to which two shapes are near, m.
+    ``near``: gap up to which two shapes are near, m.
     """
     names = [name for name, members in model.contact_entries.items() if members]
     gaps = _gaps(model, rows, names)

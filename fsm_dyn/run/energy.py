@@ -117,22 +117,10 @@ def energy_balance(
 ) -> EnergyBalance:
     """Draw up the energy balance of a run.
 
-    Parameters
-    ----------
-    rows : Samples
-        The recorded rows.
-    starts : ndarray of bool, shape (n,)
-        Which rows begin an interval of the run; no step leads to them.
-    points : int
-        At which powers are evaluated in each step.
-    middles : ndarray, shape (n, n_q + n_u), optional
-        Of time stepping: states in the middle of the step before a row. A step before a transition has the speeds
-        without the impulses of contacts, at coordinates with them.
-
-    Returns
-    -------
-    EnergyBalance
-        Energies and work, J.
+    ``starts``, shape (n,): which rows begin an interval of the run; no step leads to them. ``points``: at which powers
+    are evaluated in each step. ``middles``, shape (n, n_q + n_u): of time stepping: states in the middle of the step
+    before a row. A step before a transition has the speeds without the impulses of contacts, at coordinates with them.
+    Returns energies and work, J.
     """
     steps = np.flatnonzero(~starts)
     loads = np.zeros((len(rows), len(rows.model.loads)))
@@ -222,19 +210,9 @@ def _work_without_contacts(rows: Samples, ends: IntArray, between: SampleBetween
 def _potential_by_impulses(rows: Samples, free: IntArray, middles: FloatArray) -> FloatArray:
     """Return the potential energy added by the impulses of contacts in the steps ending at ``free``.
 
-    They move the coordinates for half of the step; compliant contacts store by their impulses alone.
-
-    Parameters
-    ----------
-    free : ndarray of int, shape (m,)
-        Rows with the speeds without impulses; the next ones have the speeds with them.
-    middles : ndarray, shape (m, n_q + n_u)
-        States in the middle of the steps ending there.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        J
+    They move the coordinates for half of the step; compliant contacts store by their impulses alone. ``free``, shape
+    (m,): rows with the speeds without impulses; the next ones have the speeds with them. ``middles``, shape (m, n_q +
+    n_u): states in the middle of the steps ending there. Result: J; shape (m,).
     """
     before, layout = rows.only(free), rows.model.layout
     half = 0.5 * (before.t - rows.t[free - 1])
@@ -284,12 +262,7 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
 
     The balance itself takes longer than most runs.  It can be open only if the states of a step contradict their rates,
     which the recorded rows show, a change point was passed, or the potential energy jumps. It is drawn up with one
-    point per step first.
-
-    Parameters
-    ----------
-    fixed_steps : bool
-        Whether the run had no error control.
+    point per step first. ``fixed_steps``: whether the run had no error control.
     """
     record, n_q = run.record, len(run.model.layout.q)
     if len(record.t) < 2:
@@ -359,12 +332,8 @@ def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool, jumps: bool) 
 def rows_verdicts(rows: Rows, n_q: int, fixed_steps: bool) -> NDArray[np.int8]:
     """Return a :class:`~fsm_dyn.runtime.abi.RowsVerdict` of each run, shape (runs,): whether states follow from rates.
 
-    Parameters
-    ----------
-    n_q : int
-        Number of coordinates.
-    fixed_steps : bool
-        Whether nothing controlled the error of the steps: then their ends are judged in the place of their middles.
+    ``n_q``: number of coordinates; ``fixed_steps``: whether nothing controlled the error of the steps: then their ends
+    are judged in the place of their middles.
     """
     return judge_rows(rows.t, (rows.x, rows.x_dot, rows.x_mid), rows.begin, n_q, fixed_steps)
 
@@ -395,19 +364,9 @@ def wear_of(rows: Samples, starts: BoolArray, between: SampleBetween) -> Mapping
     """Return the wear of the connections with the key ``wear``, by name.
 
     Archard (1953): the volume worn off is proportional to force and distance, ``depth = rate * work / area``. Forces
-    are integrated by Gauss and Legendre within the steps; rigid impacts do not slide.
-
-    Parameters
-    ----------
-    rows : Samples
-        The recorded rows.
-    starts : ndarray of bool, shape (n,)
-        Which rows begin an interval of the run; no step leads to them.
-
-    Raises
-    ------
-    InputError
-        The run was read from a file without its model.
+    are integrated by Gauss and Legendre within the steps; rigid impacts do not slide. ``starts``, shape (n,): which
+    rows begin an interval of the run; no step leads to them. Raises InputError: the run was read from a file without
+    its model.
     """
     automaton = rows.model.automaton
     if automaton is None:
@@ -494,13 +453,7 @@ def contact_periods(rows: Samples, starts: BoolArray, between: SampleBetween) ->
     """Return the compressions of all compliant contacts of a run, in order of time.
 
     Forces are integrated by Gauss and Legendre within the steps. Rigid contacts have impulses in their place.
-
-    Parameters
-    ----------
-    rows : Samples
-        The recorded rows.
-    starts : ndarray of bool, shape (n,)
-        Which rows begin an interval of the run; no step leads to them.
+    ``starts``, shape (n,): which rows begin an interval of the run; no step leads to them.
     """
     found = [period for k, row in rows.model.compliant for period in _of_contact(rows, starts, between, k, row)]
     return tuple(sorted(found, key=lambda period: (period.begin, period.name)))

@@ -45,12 +45,8 @@ class DerivedModes:
     """Modes by their contact states; those used longest ago are dropped.
 
     A dropped mode is derived again when a run needs it.  It has the same programs then, as modes are derived for the
-    model's own start: what is kept decides how long a run takes, and nothing else.
-
-    Parameters
-    ----------
-    most : float
-        Bytes, see :func:`program_memory`; the mode used last stays, however large it is.
+    model's own start: what is kept decides how long a run takes, and nothing else. ``most``: bytes, see
+    :func:`program_memory`; the mode used last stays, however large it is.
     """
 
     def __init__(self, most: float = math.inf) -> None:
@@ -99,29 +95,16 @@ class KnownCharts:
 
 @dataclass  # not frozen: a frozen one takes six times as long to fill
 class SavedState:
-    """State from which a run can be continued.
+    """State from which a run can be continued."""
 
-    Attributes
-    ----------
-    words : uint64 array
-        Saved by the runtime (``runtime/saved_state.h``).
-    rows, transitions, passages : int
-        How many were recorded before; those after it are made again.
-    charts : KnownCharts
-        Charts requested by the run.
-    charted : int
-        Number of steps made when a chart was asked for last.
-    solver : mapping, optional
-        State of an implicit method (:mod:`fsm_dyn.run.implicit_methods`).
-    """
-
-    words: Words
+    words: Words  # uint64 array: saved by the runtime (``runtime/saved_state.h``)
+    # rows, transitions, passages: how many were recorded before; those after it are made again
     rows: int
     transitions: int
     passages: int
-    charts: KnownCharts = field(default_factory=KnownCharts)
-    charted: int = -1
-    solver: Mapping[str, Any] | None = None
+    charts: KnownCharts = field(default_factory=KnownCharts)  # charts requested by the run
+    charted: int = -1  # number of steps made when a chart was asked for last
+    solver: Mapping[str, Any] | None = None  # state of an implicit method (:mod:`fsm_dyn.run.implicit_methods`)
 
 
 @dataclass(frozen=True)
@@ -139,15 +122,7 @@ class FirstRow:
 def check(result: int) -> None:
     """Raise InputError if a state was not restored.
 
-    Parameters
-    ----------
-    result : int
-        The status returned by the runtime.
-
-    Raises
-    ------
-    InputError
-        It is not the one of success.
+    ``result``: the status returned by the runtime. Raises InputError: it is not the one of success.
     """
     if result != Restored.RESTORED:
         raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it again")
@@ -216,17 +191,9 @@ class ModeColumns:
 class Executable:
     """The running form of an automaton.
 
-    Parameters
-    ----------
-    automaton : Automaton
-    home : (x, c)
-        State and context for which further modes are derived: the model's own start.
-    tolerances : Tolerances, optional
-        Until other ones are given for a run, see :meth:`use`.
-    modes : sequence of DerivedMode, optional
-        The modes to compile beforehand; by default all of the automaton.
-    known : DerivedModes, optional
-        Modes derived by other executables of this automaton; those derived here are added.
+    ``home``, (x, c): state and context for which further modes are derived: the model's own start. ``tolerances``:
+    until other ones are given for a run, see :meth:`use`. ``modes``: the modes to compile beforehand; by default all of
+    the automaton. ``known``: modes derived by other executables of this automaton; those derived here are added.
     """
 
     def __init__(
@@ -311,10 +278,7 @@ class Executable:
     def restore_charts(self, known: KnownCharts) -> None:
         """Have the charts requested by a run, and no others.
 
-        Raises
-        ------
-        RunError
-            The model lists its modes, and one of those is not among them.
+        Raises RunError: the model lists its modes, and one of those is not among them.
         """
         self.reset_charts()
         for states, t, x, c in known.places:
@@ -326,10 +290,7 @@ class Executable:
     def chart_of(self, states: tuple[int, ...], chart: int) -> int:
         """Number of one of the charts with these contact states; the mode is derived if need be.
 
-        Raises
-        ------
-        InputError
-            The mode has fewer charts.
+        Raises InputError: the mode has fewer charts.
         """
         self.mode_index(states)
         numbers = [number for number, each in enumerate(self.charts) if each.programs.states == states]
@@ -355,10 +316,7 @@ class Executable:
     def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
         """Derive and append the mode with these contact states.
 
-        Raises
-        ------
-        RunError
-            The model lists its modes and this is none of them.
+        Raises RunError: the model lists its modes and this is none of them.
         """
         mode = self.derived(self.check_listed(states, t))
         self.automaton = self.automaton.with_mode(mode)
@@ -673,22 +631,13 @@ class Executable:
 def is_long(program: Program) -> bool:
     """Whether compiling a program well would take longer than it ever runs.
 
-    Parameters
-    ----------
-    program : Program
-        Evaluated at events, or online.
+    ``program``: evaluated at events, or online.
     """
     return len(program.instructions) > _LONG or program.size > _LONG
 
 
 def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]:
-    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation.
-
-    Parameters
-    ----------
-    programs : ModePrograms
-        Of the mode.
-    """
+    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation."""
     both = [programs.rhs, programs.full]
     if len(programs.full.instructions) <= _LONG_MODE:
         return [(both, OPTIMISATION)]

@@ -35,25 +35,14 @@ _HALVINGS: Final = 50
 
 @dataclass(frozen=True)
 class Prospect:
-    """A guard of the present mode, and the time at which it would fire if nothing else changed.
+    """A guard of the present mode, and the time at which it would fire if nothing else changed."""
 
-    Attributes
-    ----------
-    event, guard : str
-        The event, and the guard as a text.
-    margin : float
-        Present value of the guard, SI: it fires at zero.
-    slope : float
-        Its present rate, 1/s of its unit.
-    time : float or None
-        Time of the event, s; None: not within the horizon.
-    """
-
+    # event, guard: the event, and the guard as a text
     event: str
     guard: str
-    margin: float
-    slope: float
-    time: float | None
+    margin: float  # present value of the guard, SI: it fires at zero
+    slope: float  # its present rate, 1/s of its unit
+    time: float | None  # time of the event, s; None: not within the horizon
 
 
 def prospects(model: RunModel, at: Samples, horizon: float) -> tuple[Prospect, ...]:
@@ -61,21 +50,8 @@ def prospects(model: RunModel, at: Samples, horizon: float) -> tuple[Prospect, .
 
     The motion of the mode continues beyond every other guard; inputs keep their present rates. Guards that are below
     zero wait until they have risen, as in a run. A gap is listed where its contact could not close, too: beyond the end
-    of a face, or while its ``closes_if`` is false.
-
-    Parameters
-    ----------
-    model : RunModel
-        The modes of the run.
-    at : Samples
-        A single row.
-    horizon : float
-        Time looked ahead, s.
-
-    Raises
-    ------
-    InputError
-        The horizon is not positive.
+    of a face, or while its ``closes_if`` is false. ``at``: a single row; ``horizon``: time looked ahead, s. Raises
+    InputError: the horizon is not positive.
     """
     if not 0.0 < horizon < np.inf:
         raise InputError("the horizon of a look ahead", found=f"{horizon:g} s", allowed="a time above 0 s")
@@ -270,20 +246,7 @@ def explain(
 ) -> Explanation:
     """Explain the one row ``at`` of a run with these transitions and passages through change points.
 
-    Parameters
-    ----------
-    model : RunModel
-        The modes of the run.
-    at : Samples
-        A single row.
-    transitions : Sequence[Transition]
-        Of the run, in order.
-    change_points : Sequence[ChangePoint], optional
-        Of the run.
-
-    Returns
-    -------
-    Explanation
+    ``model``: the modes of the run; ``at``: a single row; ``transitions``: of the run, in order.
     """
     time, x, context = float(at.t[0]), at.x[0], at.context[0]
     chart = model.charts[int(at.mode[0])]
@@ -511,10 +474,7 @@ _GAP: Final = Tolerances().scaled().gap or 0.0
 def describe_outcome(run: Run) -> tuple[str, ...]:
     """Return the outcome of a run as lines of text; of a failed run with state, candidates, residuals and remedy.
 
-    Parameters
-    ----------
-    run : Run
-        Its last row is described.
+    ``run``: its last row is described.
     """
     rows, record = run.all, run.record
     outcome, layout = record.outcome, rows.model.layout

@@ -21,23 +21,10 @@ def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm
             d1: FloatArray) -> FloatArray:  # fmt: skip
     """Evaluate the quartic that meets both ends with their slopes and the middle of a step.
 
-    It is the cubic through the ends, plus the one quartic vanishing there with its slope, scaled to meet the
-    middle.
-
-    Parameters
-    ----------
-    theta : ndarray, shape (n,)
-        Fraction of each step, 0 to 1.
-    h : ndarray, shape (n,)
-        Length of each step, s.
-    x0, xm, x1 : ndarray, shape (n, n_x)
-        States at the start, the middle and the end.
-    d0, d1 : ndarray, shape (n, n_x)
-        Rates at the start and the end.
-
-    Returns
-    -------
-    ndarray, shape (n, n_x)
+    It is the cubic through the ends, plus the one quartic vanishing there with its slope, scaled to meet the middle.
+    ``theta``, shape (n,): fraction of each step, 0 to 1; ``h``, shape (n,): length of each step, s; ``x0``, ``xm``,
+    ``x1``, shape (n, n_x): states at the start, the middle and the end; ``d0``, ``d1``, shape (n, n_x): rates at the
+    start and the end. The result has the shape (n, n_x).
     """
     s = theta[:, None]
     step = h[:, None]
@@ -53,16 +40,8 @@ def quartic_bounds(h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray
     """Return bounds of the quartics of steps: the least and greatest of their Bernstein coefficients.
 
     A polynomial on [0, 1] lies within the hull of these (Farouki, "The Bernstein polynomial basis", 2012, section 5).
-
-    Parameters
-    ----------
-    h, x0, d0, xm, x1, d1 : ndarray, shape (n,)
-        As for :func:`quartic`, of one state.
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (n,)
-        Wider than the hull by its rounding.
+    ``h``, ``x0``, ``d0``, ``xm``, ``x1``, ``d1``, shape (n,): as for :func:`quartic`, of one state. Returns ``lower,
+    upper``, shape (n,): wider than the hull by its rounding.
     """
     second, fourth = x0 + 0.25 * h * d0, x1 - 0.25 * h * d1
     third = (16.0 * xm - x0 - 4.0 * (second + fourth) - x1) / 6.0
@@ -78,22 +57,10 @@ def state_within(t: FloatArray, x: FloatArray, x_dot: FloatArray, x_mid: FloatAr
                  first: IntArray, columns: slice) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Return states within steps of a run.
 
-    Parameters
-    ----------
-    t, x, x_dot, x_mid : ndarray, shape (n,) and (n, n_x)
-        As of :class:`~fsm_dyn.run.record.RunRecord`.
-    times : ndarray, shape (m,)
-        Times, s.
-    first : ndarray of int, shape (m,)
-        First rows of the steps; the last row of a run stands for itself.
-    columns : slice
-        Which coordinates and speeds.
-
-    Returns
-    -------
-    states : ndarray, shape (m, columns)
-    theta : ndarray, shape (m,)
-        Fractions of the steps.
+    ``t``, ``x``, ``x_dot``, ``x_mid``, shape (n,) and (n, n_x): as of :class:`~fsm_dyn.run.record.RunRecord`.
+    ``times``, shape (m,): times, s. ``first``, shape (m,): first rows of the steps; the last row of a run stands for
+    itself. ``columns``: which coordinates and speeds. Returns ``states``, shape (m, columns); ``theta``, shape (m,):
+    fractions of the steps.
     """
     last = np.minimum(first + 1, len(t) - 1)
     start = t[first]
@@ -139,14 +106,8 @@ class Extremes:
 def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, IntArray], FloatArray]) -> Extremes:
     """Return the extremes of a quantity over a whole run; see :func:`largest_of_runs`.
 
-    Parameters
-    ----------
-    t : ndarray, shape (n,)
-        Times of the rows, s.
-    at_rows : ndarray, shape (n,)
-        The quantity at the rows, SI.
-    between : callable
-        Gives the quantity, shape (m,), at times of shape (m,) within the steps from the rows, shape (m,).
+    ``t``, shape (n,): times of the rows, s; ``at_rows``, shape (n,): the quantity at the rows, SI; ``between``: gives
+    the quantity, shape (m,), at times of shape (m,) within the steps from the rows, shape (m,).
     """
     minimum, maximum, minimum_time, maximum_time = extremes_of_runs(t, at_rows, np.array([0, len(t)]), between)
     return Extremes(float(minimum[0]), float(maximum[0]), float(minimum_time[0]), float(maximum_time[0]))
@@ -157,12 +118,8 @@ def extremes_of_runs(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return least and greatest value of a quantity in each of several runs, and the earliest times of them, s.
 
-    Parameters
-    ----------
-    t, at_rows, between
-        As for :func:`extremes`; the rows of the runs stand one behind the other.
-    begin : ndarray of int, shape (runs + 1,)
-        First row of each run, and the number of all rows.
+    ``t``, ``at_rows``, ``between``: as for :func:`extremes`; the rows of the runs stand one behind the other.
+    ``begin``, shape (runs + 1,): first row of each run, and the number of all rows.
     """
     count = len(begin) - 1
     run = np.repeat(np.arange(count), np.diff(begin))
@@ -202,24 +159,15 @@ def largest(
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of several runs whose rows stand one behind the other.
+    """Steps of several runs whose rows stand one behind the other."""
 
-    Attributes
-    ----------
-    first, last : ndarray of int, shape (k,)
-        Rows at which they begin and end; a last row of a run stands for itself.
-    run : ndarray of int, shape (k,)
-        Number of the run of each, never decreasing.
-    count : int
-        Number of runs.
-    whole : ndarray of int, shape (runs + 1,), optional
-        If these are all steps of the runs, and every row belongs to one: first row of each run, and their number.
-    """
-
+    # first, last: shape (k,): rows at which they begin and end; a last row of a run stands for itself
     first: IntArray
     last: IntArray
-    run: IntArray
+    run: IntArray  # shape (k,): number of the run of each, never decreasing
     count: int
+    # shape (runs + 1,): if these are all steps of the runs, and every row belongs to one: first row of each run, and
+    # their number
     whole: IntArray | None = None
 
     def __len__(self) -> int:
@@ -247,26 +195,11 @@ def largest_of_runs(
 
     The largest values of a uniform grid in each step are bracketed, and the brackets refined as long as they may hold
     the largest value of all: the quantity is taken to have at most one maximum within two intervals of that grid.
-
-    Parameters
-    ----------
-    t : ndarray, shape (n,)
-        Times of the rows, s.
-    at_rows : ndarray, shape (n,)
-        The quantity at the rows.
-    end : ndarray, shape (runs,)
-        Time after which a run does not count, s; at or after the last of its ``t[first]``.
-    between : callable
-        Gives the quantity, shape (m,), at times of shape (m,) within the steps from the rows, shape (m,).
-    bound : ndarray, shape (n,), optional
-        Upper bound of the quantity in the step from each row: steps with a bound below a row's value are skipped.
-
-    Returns
-    -------
-    value : ndarray, shape (runs,)
-        Minus infinity of a run without steps.
-    time : ndarray, shape (runs,)
-        s
+    ``t``, shape (n,): times of the rows, s. ``at_rows``, shape (n,). ``end``, shape (runs,): time after which a run
+    does not count, s; at or after the last of its ``t[first]``. ``between``: gives the quantity, shape (m,), at times
+    of shape (m,) within the steps from the rows, shape (m,). ``bound``, shape (n,): upper bound of the quantity in the
+    step from each row: steps with a bound below a row's value are skipped. Returns ``value``, shape (runs,): minus
+    infinity of a run without steps; ``time``, shape (runs,): s.
     """
     if bound is not None:
         steps = steps.only(_reaching(t, at_rows, steps, end, bound))

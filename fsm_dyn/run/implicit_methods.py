@@ -148,10 +148,7 @@ def capture(solver: Any) -> dict[str, Any]:
 def restore_solver(solver: Any, state: Mapping[str, Any]) -> None:
     """Give a new solver of the same class a state.
 
-    Raises
-    ------
-    InputError
-        A number or array is missing, or has another shape.
+    Raises InputError: a number or array is missing, or has another shape.
     """
     n = len(solver.y)
     kind = "bdf" if hasattr(solver, "D") else "radau"
@@ -248,21 +245,9 @@ SHORT: Final = 1e-6  # first step without an estimate of its length, in the mech
 def limit_step(solver: Any, length: float, clear: float, longest: float) -> float:
     """Let the next step of a solver keep clear of a change point.
 
-    Parameters
-    ----------
-    solver : scipy.integrate.Radau or BDF
-        About to take a step.
-    length : float
-        The step without this bound (s).
-    clear : float
-        The longest clear one (s).
-    longest : float
-        The longest step of the run (s).
-
-    Returns
-    -------
-    float
-        ``length`` if it was not allowed, to be asked for again with the step after; 0 otherwise.
+    ``solver``, scipy.integrate.Radau or BDF: about to take a step; ``length``: the step without this bound (s);
+    ``clear``: the longest clear one (s); ``longest``: the longest step of the run (s). Returns ``length`` if it was not
+    allowed, to be asked for again with the step after; 0 otherwise.
     """
     short = clear < length
     solver.max_step = min(longest, clear) if short else longest
@@ -282,14 +267,8 @@ def newton_tolerance(rtol: float) -> float:
 def rounding_of_step(rank: Floats, h: float) -> float:
     """Return the possible effect of rounding near a change point on a step of Radau's method, in units of the state.
 
-    Rounding enters accelerations divided by the cube of the remainder of the rows at the nearest node.
-
-    Parameters
-    ----------
-    rank : float64 array
-        ``RunState.rank``, as the rows were looked at before the step.
-    h : float
-        Length of the step (s).
+    Rounding enters accelerations divided by the cube of the remainder of the rows at the nearest node. ``rank``,
+    float64 array: ``RunState.rank``, as the rows were looked at before the step; ``h``: length of the step (s).
     """
     if rank[Rank.LANDS] == 0.0:
         return 0.0
@@ -306,14 +285,8 @@ def ease_step(solver: Any, by: Floats) -> None:
     The simplified Newton iteration stops if its moves no longer shrink fast enough. If they are rounding from the
     second on, it would stop at any length of the step. So its start, the last step continued, is moved aside by more
     than rounding, and the requested accuracy is no less than rounding. If rounding is larger than a tenth of the
-    tolerance, it replaces the tolerance.
-
-    Parameters
-    ----------
-    solver : scipy.integrate.Radau
-        About to take a step, with the tolerances of the run.
-    by : float64 array, shape (n,)
-        Effect of rounding on the state.
+    tolerance, it replaces the tolerance. ``solver``, scipy.integrate.Radau: about to take a step, with the tolerances
+    of the run; ``by``, float64 array, shape (n,): effect of rounding on the state.
     """
     solver.atol = np.maximum(solver.atol, _SHARE * by)
     solver.newton_tol = max(solver.newton_tol, float(np.max(by / (solver.atol + solver.rtol * np.abs(solver.y)))))
@@ -343,21 +316,9 @@ def first_step(
     """Return the length of a first step (s).
 
     As of scipy, but in the mechanism's own unit of time: Hairer, Norsett, Wanner, *Solving Ordinary Differential
-    Equations I*, section II.4.
-
-    Parameters
-    ----------
-    derivative : callable
-        x_dot at a time (s) and a state, shape (n,).
-    span : (float, float)
-        Start of the step, and its latest end (s).
-    x : float64 array, shape (n,)
-    accuracy : (float, float64 array of shape (n,))
-        Relative and absolute tolerance.
-    order : int
-        Of the estimate of the error.
-    unit : float
-        The mechanism's own unit of time (s).
+    Equations I*, section II.4. ``derivative``: x_dot at a time (s) and a state, shape (n,); ``span``: start of the
+    step, and its latest end (s); ``x``, float64 array, shape (n,); ``accuracy``, shape (n,)): relative and absolute
+    tolerance; ``order``: of the estimate of the error; ``unit``: the mechanism's own unit of time (s).
     """
     t, longest = span[0], span[1] - span[0]
     scale = accuracy[1] + np.abs(x) * accuracy[0]
@@ -513,10 +474,7 @@ class _Stiff:
     def restore(self, state: Mapping[str, Any], target: float) -> None:
         """Continue from a :meth:`state`, towards ``target`` (s); the loop's own state is restored after this.
 
-        Raises
-        ------
-        InputError
-            It is damaged.
+        Raises InputError: it is damaged.
         """
         first, unlimited = number(state, "first_step"), number(state, "unlimited")
         since = integer(state, "since", 0, 10**9)
@@ -738,34 +696,12 @@ def run_stiff(
 ) -> RunArrays:
     """Run a new loop by ``radau`` or ``bdf``; see :func:`fsm_dyn.run.loop.run_automaton`.
 
-    Parameters
-    ----------
-    loop : LoopState
-        Tables, state and arena.
-    options : tuple[st.Options, Packed]
-        Of the stepper, as a structure and packed.
-    method : str
-        ``radau`` or ``bdf``.
-    method_packed : Packed
-        The adaptive explicit method for which `loop` has workspace; it advances to the end of a Zeno sequence.
-    drive : InputSignals
-        The input signals.
-    mode_source : ModeProvider
-        Provides modes missing in the tables.
-    jacobians : Sequence[int]
-        Addresses of the kernels of the Jacobians, by mode.
-    progress : Callable[[float], None]
-        Called with the time reached, s.
-    saver : Saver, optional
-        Saves states of the run.
-    resumed : tuple[SavedState, FirstRow], optional
-        The state from which the run continues, and its first row.
-    renewed : bool
-        Whether another method made that state: the solver restarts.
-
-    Returns
-    -------
-    RunArrays
+    ``loop``: tables, state and arena. ``options``, tuple[st.Options, Packed]: of the stepper, as a structure and
+    packed. ``method``: ``radau`` or ``bdf``. ``method_packed``: the adaptive explicit method for which `loop` has
+    workspace; it advances to the end of a Zeno sequence. ``mode_source``: provides modes missing in the tables.
+    ``jacobians``: addresses of the kernels of the Jacobians, by mode. ``progress``: called with the time reached, s.
+    ``resumed``: the state from which the run continues, and its first row. ``renewed``: whether another method made
+    that state: the solver restarts.
     """
     stiff = _Stiff(loop, options, drive, method_packed, method, jacobians, saver)
     options[0].counts[OptionCounts.CHUNK] = 1

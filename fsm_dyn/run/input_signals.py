@@ -53,24 +53,14 @@ KERNEL: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.
 
 @dataclass(frozen=True)
 class PiecewiseCubic:
-    """One input as cubic pieces.
+    """One input as cubic pieces."""
 
-    Attributes
-    ----------
-    start : float64 array, shape (k,)
-        Time (s) at which each piece begins; the first also holds before, the last for ever after.
-    coefficients : float64 array, shape (k, 4)
-        Of ``1, d, d^2, d^3`` with ``d = t - start``.
-    hard : bool array, shape (k,)
-        Whether value or slope may jump at the start: a step must end there.
-    decides : bool
-        Whether contact states are decided again at the hard starts.
-    """
-
+    # float64 array, shape (k,): time (s) at which each piece begins; the first also holds before, the last for ever
+    # after
     start: Floats
-    coefficients: Floats
-    hard: NDArray[np.bool_]
-    decides: bool = True
+    coefficients: Floats  # float64 array, shape (k, 4): of ``1, d, d^2, d^3`` with ``d = t - start``
+    hard: NDArray[np.bool_]  # shape (k,): whether value or slope may jump at the start: a step must end there
+    decides: bool = True  # whether contact states are decided again at the hard starts
 
     def shifted(self, piece: int, origin: float) -> Floats:
         """Return the coefficients of a piece about another origin."""
@@ -105,10 +95,7 @@ def _checked_points(points: ArrayLike, what: str) -> tuple[Floats, Floats]:
 def linear(points: ArrayLike) -> PiecewiseCubic:
     """Return an input straight from point to point and constant outside.
 
-    Parameters
-    ----------
-    points : array-like, shape (k, 2)
-        Rows of time (s) and value; two rows at one time are a jump.
+    ``points``, shape (k, 2): rows of time (s) and value; two rows at one time are a jump.
     """
     times, values = _checked_points(points, "linear")
     distinct = np.append(np.diff(times) > 0.0, True)
@@ -149,10 +136,7 @@ def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
 def sampled_steps(points: ArrayLike) -> PiecewiseCubic:
     """Return a boolean input known at the ends of ticks, each value from the end of the tick before.
 
-    Parameters
-    ----------
-    points : array-like, shape (k, 2)
-        Rows of time (s) and value.
+    ``points``, shape (k, 2): rows of time (s) and value.
     """
     times, values = _checked_points(points, "sampled")
     changes = 1 + np.flatnonzero(np.diff(values) != 0.0)
@@ -181,24 +165,12 @@ def _with_past(pieces: PiecewiseCubic, value: float) -> PiecewiseCubic:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """A kernel of some inputs: all values, then all rates, all second and all third rates.
+    """A kernel of some inputs: all values, then all rates, all second and all third rates."""
 
-    Attributes
-    ----------
-    address : int
-        Of ``void kernel(double t, const double *x, const double *c, double *out)``.
-    inputs : tuple of str
-        Which inputs, in the order written.
-    keep : object
-        Whatever keeps the machine code alive.
-    program : Program
-        Source of the machine code.
-    """
-
-    address: int
-    inputs: tuple[str, ...]
-    keep: Any
-    program: Program
+    address: int  # of ``void kernel(double t, const double *x, const double *c, double *out)``
+    inputs: tuple[str, ...]  # which inputs, in the order written
+    keep: Any  # whatever keeps the machine code alive
+    program: Program  # source of the machine code
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,17 +277,10 @@ class InputSignals:
 
 @dataclass(frozen=True, eq=False)
 class InputWindows:
-    """Inputs of a run whose switches over time are known window by window.
-
-    Attributes
-    ----------
-    switches : SwitchWindows
-    assemble : callable
-        Gives the inputs with these breakpoints (s).
-    """
+    """Inputs of a run whose switches over time are known window by window."""
 
     switches: SwitchWindows
-    assemble: Callable[[Floats], InputSignals]
+    assemble: Callable[[Floats], InputSignals]  # gives the inputs with these breakpoints (s)
 
     def signals(self, number: int) -> InputSignals:
         """Return the inputs with the switches of a window."""
@@ -332,23 +297,10 @@ def assemble_inputs(
 ) -> InputSignals:
     """Put the inputs of a run together.
 
-    Parameters
-    ----------
-    names : sequence of str
-        All inputs in the order of the context.
-    n_p : int
-        Number of parameters, which precede the inputs in the context.
-    sources : mapping
-        Tables of some of the inputs; an input without table or kernel is zero.
-    kernels : sequence of KernelSource
-        Kernels for others.
-    breakpoints : sequence of float
-        Further times (s) at which steps must end, because a kernel may jump there.
-
-    Raises
-    ------
-    InputError
-        A source names an unknown input.
+    ``names``: all inputs in the order of the context. ``n_p``: number of parameters, which precede the inputs in the
+    context. ``sources``: tables of some of the inputs; an input without table or kernel is zero. ``kernels``: kernels
+    for others. ``breakpoints``: further times (s) at which steps must end, because a kernel may jump there. Raises
+    InputError: a source names an unknown input.
     """
     given = dict(sources or {})
     number = {name: i for i, name in enumerate(names)}
@@ -417,19 +369,9 @@ def from_callable(
 ) -> PiecewiseCubic:
     """Tabulate a Python callable, as the runtime calls no Python while it steps.
 
-    Parameters
-    ----------
-    function : callable or tuple of callables
-        Value as a function of time (s); of a tuple the value, rates follow from the table.
-    span : tuple of float
-        First and last time of the run (s).
-    tolerance : float
-        Accuracy of the table, relative to the largest value (or to 1).
-
-    Raises
-    ------
-    InputError
-        The table would be too long.
+    ``function``: value as a function of time (s); of a tuple the value, rates follow from the table. ``span``: first
+    and last time of the run (s). ``tolerance``: accuracy of the table, relative to the largest value (or to 1). Raises
+    InputError: the table would be too long.
     """
     return tabulate(function[0] if isinstance(function, tuple) else function, span, tolerance)
 
@@ -503,20 +445,11 @@ def resolve_inputs(
 ) -> InputSignals:
     """Return the inputs of a run.
 
-    Parameters
-    ----------
-    given : mapping
-        For some inputs a number in SI units, an expression of ``t`` and parameters, with or without units, a table of
-        (time, value) rows of either, a mapping with one key of ``linear steps expression constant`` as in a model file
-        or ``sampled`` (rows of numbers, as a device gave them), a Python callable of the time, or the schedule of a
-        scenario.
-    span : (float, float)
-        Times over which a callable may have to be tabulated, and up to which switches over time are looked for, s.
-
-    Raises
-    ------
-    InputError
-        An input is unknown, or its value none of these.
+    ``given``: for some inputs a number in SI units, an expression of ``t`` and parameters, with or without units, a
+    table of (time, value) rows of either, a mapping with one key of ``linear steps expression constant`` as in a model
+    file or ``sampled`` (rows of numbers, as a device gave them), a Python callable of the time, or the schedule of a
+    scenario; ``span``: times over which a callable may have to be tabulated, and up to which switches over time are
+    looked for, s. Raises InputError: an input is unknown, or its value none of these.
     """
     names = automaton.terms.layout.w
     for name in given:
@@ -554,10 +487,7 @@ def resolve_inputs(
 def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> frozenset[str] | None:
     """Return the parameters on which the inputs of a run depend, None if these may be any.
 
-    Parameters
-    ----------
-    given : mapping
-        As for :func:`resolve_inputs`, numbers, expressions and schedules alone.
+    ``given``: as for :func:`resolve_inputs`, numbers, expressions and schedules alone.
     """
     if choices(automaton.terms):
         return None  # instants at which the model itself jumps are in the inputs
@@ -571,10 +501,7 @@ def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> f
 def schedule_parameters(automaton: Automaton, given: Sequence[object]) -> frozenset[str]:
     """Return the parameters named in schedules, or values of inputs as for :func:`resolve_inputs`.
 
-    Raises
-    ------
-    ExpressionError
-        One of them is no expression.
+    Raises ExpressionError: one of them is no expression.
     """
     texts = [
         str(text) for value in given for text in (texts_of(value) if isinstance(value, Schedule) else words_of(value))
@@ -609,13 +536,7 @@ def _check_truth(automaton: Automaton, name: str, source: PiecewiseCubic) -> Non
 
 
 def scenario_schedules(automaton: Automaton, scenario: str) -> Mapping[str, Schedule]:
-    """Return the schedules of one of the model's ``scenarios``.
-
-    Raises
-    ------
-    InputError
-        It has none of that name.
-    """
+    """Return the schedules of one of the model's ``scenarios``. Raises InputError: it has none of that name."""
     scenarios = automaton.mechanism.scenarios
     if scenario not in scenarios:
         raise InputError(
@@ -631,10 +552,7 @@ def input_in_effect(
 ) -> InputValue:
     """Return the value of an input in a run: as given, of its scenario, or of the model.
 
-    Raises
-    ------
-    InputError
-        None of these has a value for it.
+    Raises InputError: none of these has a value for it.
     """
     named = scenario_schedules(automaton, scenario) if scenario is not None else {}
     declared = automaton.mechanism.inputs.get(name)
@@ -653,11 +571,7 @@ def input_in_effect(
 def scaled_input(value: InputValue, factor: float) -> InputValue:
     """Return an input, at every instant a multiple of another one.
 
-    Parameters
-    ----------
-    value : as for :func:`resolve_inputs`
-    factor : float
-        1.
+    ``value``, as for :func:`resolve_inputs`; ``factor``: 1.
     """
     if isinstance(value, TableSchedule):
         return replace(value, points=tuple((time, _scaled_text(point, factor)) for time, point in value.points))

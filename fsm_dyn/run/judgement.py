@@ -51,12 +51,7 @@ _ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
 def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
     """Return the errors of states (n, n_x): the tolerance of a step, or of gaps and speeds counting as zero; SI.
 
-    Parameters
-    ----------
-    x : ndarray, shape (n, n_x)
-        Coordinates and speeds, SI.
-    n_q : int
-        Number of coordinates.
+    ``x``, shape (n, n_x): coordinates and speeds, SI; ``n_q``: number of coordinates.
     """
     tolerances = numerics.tolerances
     scales = tolerances.scales
@@ -70,15 +65,8 @@ def derived_errors(
 ) -> FloatArray:
     """Return the errors of quantities determined by the state: those of all states, times their effects; (n,).
 
-    Parameters
-    ----------
-    rows_at : callable
-        Returns rows of the runs, by their numbers, as samples.
-    rows : ndarray of int, shape (n,)
-    sizes : ndarray, shape (n, n_x)
-        Errors of the states.
-    quantity : callable
-        Returns the quantity at samples.
+    ``rows_at``: returns rows of the runs, by their numbers, as samples; ``rows``, shape (n,); ``sizes``, shape (n,
+    n_x); ``quantity``: returns the quantity at samples.
     """
     n, n_x = sizes.shape
     samples = rows_at(np.repeat(rows, n_x + 1))
@@ -135,31 +123,17 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Findings:
-    """A requirement judged over several runs.
+    """A requirement judged over several runs."""
 
-    Attributes
-    ----------
-    verdicts : ndarray of int, shape (runs,)
-        Numbers into ``VERDICTS``.
-    margins : ndarray, shape (runs,)
-        As of :class:`Judgement`.
-    times : ndarray, shape (runs,)
-        The deciding times, s; nan where no single one does.
-    """
-
-    verdicts: IntArray
-    margins: FloatArray
-    times: FloatArray
+    verdicts: IntArray  # shape (runs,): numbers into ``VERDICTS``
+    margins: FloatArray  # shape (runs,): as of :class:`Judgement`
+    times: FloatArray  # shape (runs,): the deciding times, s; nan where no single one does
 
 
 class Judge:
     """Judges requirements over several runs at once; each run is judged as if it were alone, to the last bit.
 
-    Parameters
-    ----------
-    runs : Runs
-    cut : RecordedSamples, optional
-        Their rows with further ones at all ends of phases; ``phase``: number of the phase after each.
+    ``cut``: their rows with further ones at all ends of phases; ``phase``: number of the phase after each.
     """
 
     def __init__(
@@ -549,14 +523,7 @@ class Judge:
 def judge(run: Run, chains: bool = True) -> dict[str, Judgement]:
     """Return the model's requirements, judged over a run, by name.
 
-    Parameters
-    ----------
-    chains : bool
-        Whether judgements have the chains of transitions.
-
-    Returns
-    -------
-    dict of str to Judgement
+    ``chains``: whether judgements have the chains of transitions.
     """
     judging = Judge(run)
     return {item.name: _judgement(item, judging.judge(item), run, chains) for item in run.model.requirements}

@@ -80,38 +80,21 @@ def run_automaton(
 ) -> RunArrays:
     """Run an automaton from ``t0`` (s) to the end in the options; return the record, whatever the outcome.
 
-    Parameters
-    ----------
-    tables, x0, c0, mode0
-        The automaton, coordinates and speeds (n_q + n_u,), context (its inputs are overwritten from ``drive``) and
-        mode at ``t0``; the resolution at the start may choose another mode.
-    options : RunOptions
-        With ``until``; of ``method``, ``rtol``, ``atol``, ``step``, ``max_step``, ``max_steps`` and ``progress`` any.
-    drive : InputSignals, optional
-        Inputs over time; all zero without.
-    mode_source : ModeProvider, optional
-        Asked for missing modes and charts.
-    max_instant : int
-        Bound on the transitions in one instant (ten times as many in a microsecond).
-    mask : int8 array, shape (1 or n_modes, n_q + n_u), optional
-        Zero for states outside the error estimate.
-    jacobians : sequence of int, optional
-        For ``radau`` and ``bdf``: per mode the address of a kernel of the derivative of ``x_dot`` with
-        respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
-    workspace : Workspace, optional
-        Memory of earlier runs in this thread.
-    saver, resumed
-        Saves the state to continue from; the saved state and the row recorded last, with which the recording begins:
-        ``max_steps`` are further ones then, and the values at ``t0`` are overwritten.
-    saved_by : str
-        The method that made the saved state, if it is another one or had another step.
+    ``tables``, ``x0``, ``c0``, ``mode0``: the automaton, coordinates and speeds (n_q + n_u,), context (its inputs are
+    overwritten from ``drive``) and mode at ``t0``; the resolution at the start may choose another mode. ``options``:
+    with ``until``; of ``method``, ``rtol``, ``atol``, ``step``, ``max_step``, ``max_steps`` and ``progress`` any.
+    ``drive``: inputs over time; all zero without. ``mode_source``: asked for missing modes and charts. ``max_instant``:
+    bound on the transitions in one instant (ten times as many in a microsecond). ``mask``, int8 array, shape (1 or
+    n_modes, n_q + n_u): zero for states outside the error estimate. ``jacobians``: for ``radau`` and ``bdf``: per mode
+    the address of a kernel of the derivative of ``x_dot`` with respect to the state, row by row; 0, and modes beyond
+    the sequence, mean central differences. ``workspace``: memory of earlier runs in this thread. ``saver``,
+    ``resumed``: saves the state to continue from; the saved state and the row recorded last, with which the recording
+    begins: ``max_steps`` are further ones then, and the values at ``t0`` are overwritten. ``saved_by``: the method that
+    made the saved state, if it is another one or had another step.
 
-    Raises
-    ------
-    InputError
-        An argument is impossible.
-    RunError
-        From ``mode_source``.
+    Raises InputError: an argument is impossible.
+
+    Raises RunError from ``mode_source``.
     """
     x, c = np.asarray(x0, dtype=np.float64), np.asarray(c0, dtype=np.float64)
     sizes = tables.sizes.tolist()

@@ -42,32 +42,21 @@ _ONE_RUN = np.zeros(0, np.int64)  # in the place of the first rows
 
 @dataclass  # not frozen: a frozen one takes six times as long to fill
 class Rows:
-    """Rows of 1 to n runs, one run behind another: one row per accepted step, two at a transition (before and after).
+    """Rows of 1 to n runs, one behind another: one row per accepted step, two at a transition (before and after)."""
 
-    Attributes
-    ----------
-    t : ndarray, shape (n,)
-        Times, s, never decreasing within a run; equal neighbours are the two sides of a transition or of an input's
-        jump.
-    x, x_dot : ndarray, shape (n, n_q + n_u)
-        States and their rates, SI.
-    x_mid : ndarray, shape (n, n_q + n_u)
-        State in the middle of the step before this row; not read for the first row of an interval.
-    mode : ndarray of int, shape (n,)
-        Mode index; the last row of a step has the mode of the step.
-    held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
-        The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
-        first row of an interval, else from the left.
-    begin : ndarray of int, shape (runs + 1,)
-        First row of each run, and the number of rows; by default of one run.
-    """
-
+    # shape (n,): times, s, never decreasing within a run; equal neighbours are the two sides of a transition or of an
+    # input's jump
     t: FloatArray
+    # x, x_dot: shape (n, n_q + n_u): states and their rates, SI
     x: FloatArray
     x_dot: FloatArray
+    # shape (n, n_q + n_u): state in the middle of the step before this row; not read for the first row of an interval
     x_mid: FloatArray
-    mode: IntArray
+    mode: IntArray  # shape (n,): mode index; the last row of a step has the mode of the step
+    # shape (n, 4 n_w + n_contacts + n_memory): the context without the parameters: inputs, two rates, slip directions,
+    # memory, third rates; from the right at a first row of an interval, else from the left
     held: FloatArray
+    # shape (runs + 1,): first row of each run, and the number of rows; by default of one run
     begin: IntArray = field(default_factory=lambda: _ONE_RUN, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -78,15 +67,8 @@ class Rows:
     def of_table(cls, table: FloatArray, mode: IntArray, n_x: int, **others: Any) -> Self:
         """Return rows of the runtime's table: time, state, rates, state in the middle of the step, context.
 
-        Parameters
-        ----------
-        table : ndarray, shape (n, 1 + 3 n_x + n_held)
-            The time is copied, the others are views.
-        mode : ndarray of int, shape (n,)
-        n_x : int
-            Number of coordinates and speeds.
-        others
-            Further fields.
+        ``table``, shape (n, 1 + 3 n_x + n_held): the time is copied, the others are views; ``mode``, shape (n,);
+        ``n_x``: number of coordinates and speeds; ``others``: further fields.
         """
         x, x_dot, x_mid = (table[:, 1 + k * n_x : 1 + (k + 1) * n_x] for k in range(3))
         return cls(table[:, 0].copy(), x, x_dot, x_mid, mode, table[:, 1 + 3 * n_x :], **others)
@@ -221,14 +203,8 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays
 def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tuple[int, ...]:
     """Return the modes of a run in the order of their appearance, after the first ``fixed`` ones.
 
-    Parameters
-    ----------
-    mode : int64 array, shape (n,)
-        Mode of each row.
-    changes : int64 array, shape (m, 2)
-        Modes before and after each transition.
-    mode_end : int
-        Mode at the end.
+    ``mode``, int64 array, shape (n,): mode of each row; ``changes``, int64 array, shape (m, 2): modes before and after
+    each transition; ``mode_end``: mode at the end.
     """
     turns = mode[1:][mode[1:] != mode[:-1]]  # charts change between transitions as well
     met = [mode[:1], changes.ravel(), turns, np.array([mode_end])]
@@ -238,21 +214,10 @@ def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tu
 def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RunArrays, tuple[int, ...]]:
     """Number the modes of a run independently of other runs.
 
-    An executable numbers modes in the order in which its runs reached them, earlier runs too.
-
-    Parameters
-    ----------
-    fixed : int
-        How many modes were there before any run; they keep their numbers.
-    order : tuple of int, optional
-        The modes by new number, if the run is a part of a longer one (:func:`order_of`).
-
-    Returns
-    -------
-    RunArrays
-        The run; the further modes it reached have the next numbers in their order of appearance.
-    tuple of int
-        By new number the number in the executable.
+    An executable numbers modes in the order in which its runs reached them, earlier runs too. ``fixed``: how many modes
+    were there before any run; they keep their numbers. ``order``: the modes by new number, if the run is a part of a
+    longer one (:func:`order_of`). Returns the run; the further modes it reached have the next numbers in their order of
+    appearance.
     """
     count = int(raw.tables.sizes[Sizes.N_MODES])
     if order is None and count <= fixed:

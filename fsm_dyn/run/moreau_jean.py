@@ -65,45 +65,13 @@ def run_moreau_jean(
     The mode of a row follows from the impulses of its step; if contact states change, two rows at the end of the step
     hold the speeds without and with the impulses of the contacts, and a transition is recorded.
 
-    Parameters
-    ----------
-    tables : Tables
-        Of the automaton.
-    x0 : ndarray, shape (n_x,)
-        Initial state, SI.
-    c0 : ndarray, shape (n_c,)
-        Initial context, SI.
-    mode0 : int
-        Number of the initial mode.
-    options : RunOptions
-        With ``until`` and ``step``.
-    drive : InputSignals
-        The input signals.
-    mode_source : ModeProvider
-        Provides modes missing in the tables.
-    saver : Saver, optional
-        Saves states of the run.
-    resumed : tuple[SavedState, FirstRow], optional
-        The state from which the run continues, and its first row.
-    bounds : Floats, optional
-        Least and greatest coordinates, SI, shape (2, n_q).
-    contact_names : sequence of str
-        Of the contacts, for messages.
-
-    Returns
-    -------
-    RunArrays
-
-    Warns
-    -----
-    UserWarning
-        The contact problems of some steps were not solved to their tolerance.
-
-    Raises
-    ------
-    InputError
-        There is no step; it is too long for the compliant contacts of the run, or bodies pass through each other in
-        one; or the model has user-defined transitions, sequential impacts or Poisson's restitution.
+    ``x0``, shape (n_x,): initial state, SI; ``c0``, shape (n_c,): initial context, SI; ``mode0``: number of the initial
+    mode; ``options``: with ``until`` and ``step``; ``mode_source``: provides modes missing in the tables; ``resumed``:
+    the state from which the run continues, and its first row; ``bounds``: least and greatest coordinates, SI, shape (2,
+    n_q); ``contact_names``: of the contacts, for messages. Warns UserWarning: the contact problems of some steps were
+    not solved to their tolerance. Raises InputError: there is no step; it is too long for the compliant contacts of the
+    run, or bodies pass through each other in one; or the model has user-defined transitions, sequential impacts or
+    Poisson's restitution.
     """
     until, step = options.until or 0.0, options.step or 0.0
     _check(tables, step)
@@ -375,17 +343,10 @@ def _as_run(
 def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Return rates of all rows and the states at the middles of steps.
 
-    A row has the mean rates of the step before it, or of the next one if none does.  The speeds at a middle are
-    the mean of those at both ends of its step: forces constant in a step do work at this mean.
-
-    Parameters
-    ----------
-    t, x : ndarray, shape (n,) and (n, n_x)
-        Times (s) and states of the rows.
-    middle : ndarray, shape (n, n_x)
-        States at the middle of the step before a row, with the coordinates of the run.
-    after : ndarray of bool, shape (n,)
-        Rows without a step before them, but the first.
+    A row has the mean rates of the step before it, or of the next one if none does.  The speeds at a middle are the
+    mean of those at both ends of its step: forces constant in a step do work at this mean. ``t``, ``x``, shape (n,) and
+    (n, n_x): times (s) and states of the rows; ``middle``, shape (n, n_x): states at the middle of the step before a
+    row, with the coordinates of the run; ``after``, shape (n,): rows without a step before them, but the first.
     """
     rates, x_mid = np.zeros_like(x), middle.copy()
     leads = ~after

@@ -89,24 +89,12 @@ _OWN: Final = ("states", "guard_quantity", "guard_subject", "guard_sign", "limit
 
 
 class Context(NamedTuple):
-    """The context of one mode.
+    """The context of one mode."""
 
-    Attributes
-    ----------
-    chosen : int64 array
-        What it chose, from ``OnlineChoice.CHOSEN`` on.
-    places : mapping of str to slice
-        Arrays of :class:`Online` in its block of words.
-    packed : Packed
-        The structure for compiled code; the first of its arrays is the block.
-    memory : int
-        Of its own, bytes.
-    """
-
-    chosen: Integers
-    places: dict[str, slice]
-    packed: Packed
-    memory: int
+    chosen: Integers  # int64 array: what it chose, from ``OnlineChoice.CHOSEN`` on
+    places: dict[str, slice]  # arrays of :class:`Online` in its block of words
+    packed: Packed  # the structure for compiled code; the first of its arrays is the block
+    memory: int  # of its own, bytes
 
     def disown(self) -> None:
         """Let no mode own the arrays shared with others."""
@@ -135,12 +123,7 @@ class _Plan(NamedTuple):
 class Contexts:
     """Makes contexts for the modes of one automaton; their common parts are described once.
 
-    Parameters
-    ----------
-    tables : Tables
-        Any of the automaton's.
-    kernels : Kernels
-        ``rows motion watched`` (:mod:`fsm_dyn.run.online`).
+    ``tables``: any of the automaton's; ``kernels``: ``rows motion watched`` (:mod:`fsm_dyn.run.online`).
     """
 
     def __init__(self, tables: Tables, kernels: Kernels) -> None:
@@ -320,13 +303,8 @@ class OnlineFull:
     def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> dict[str, Array]:
         """Return the outputs of a full program by name, at many states, each in a chart chosen there.
 
-        Parameters
-        ----------
-        t : array-like, shape (...,)
-            Times, s.
-        x, c : array-like, shapes (..., n_x), (..., n_c)
-        only : mapping of str to (sequence of int or None), optional
-            If guards are not among them, they and their slopes, differences of some evaluations, are left out.
+        ``t``, array-like, shape (...,): times, s; ``x``, ``c``, array-like, shapes (..., n_x), (..., n_c); ``only``: if
+        guards are not among them, they and their slopes, differences of some evaluations, are left out.
         """
         if only is not None and self.guards and not {"guards", "slopes"} & only.keys():
             return replace(self, guards=()).evaluate(t, x, c)
@@ -350,13 +328,7 @@ class OnlineFull:
 
 
 class ModeEvaluator:
-    """Evaluates a mode at one state after another in one context, as a run does, in one chart while this is valid.
-
-    Parameters
-    ----------
-    full : OnlineFull
-        Of the mode.
-    """
+    """Evaluates a mode at one state after another in one context, as a run does, in one chart while this is valid."""
 
     def __init__(self, full: OnlineFull) -> None:
         s, n_g = full.contexts.tables.sizes, len(full.guards)
@@ -387,15 +359,8 @@ class ModeEvaluator:
 class OnlineMode:
     """Mode without programs of its own: states, guards, evaluator, redundant rows.
 
-    Parameters
-    ----------
-    states : tuple of int
-        Contact states.
-    guards : sequence of Guard
-    contexts : Contexts
-        Makes the memory of an evaluator.
-    find_indeterminate : callable
-        Returns :attr:`indeterminate`.
+    ``states``: contact states; ``contexts``: makes the memory of an evaluator; ``find_indeterminate``: returns
+    :attr:`indeterminate`.
     """
 
     def __init__(
@@ -511,13 +476,7 @@ class OnlineEnclosure:
 
 
 def online_enclosure(system: UnconstrainedSystem) -> OnlineEnclosure | None:
-    """Return the enclosure of the guards of modes embedded online; None if there are none, or too many operations.
-
-    Parameters
-    ----------
-    system : UnconstrainedSystem
-        The unconstrained terms.
-    """
+    """Return the enclosure of the guards of modes embedded online; None if there are none, or too many operations."""
     with system.graph.scratch():
         found = guards_of_state(system)
         guards = {"guards": list(found.values())}
@@ -552,14 +511,7 @@ def _terms(system: UnconstrainedSystem) -> dict[str, NDArray[np.object_]]:
 def online_programs(terms: Program) -> tuple[Program, Program, Program]:
     """Cut the terms program into ``rows``, ``motion`` and ``watched``, in the order of ``Online.programs``.
 
-    Parameters
-    ----------
-    terms : Program
-        Outputs of Kane's unconstrained terms.
-
-    Returns
-    -------
-    tuple of three Program
+    ``terms``: outputs of Kane's unconstrained terms.
     """
     layout = terms.layout
     n = len(layout.u)
@@ -582,14 +534,9 @@ def online_programs(terms: Program) -> tuple[Program, Program, Program]:
 class OnlineExecutable(Executable):
     """Executable without derivation during a run, unless a subclass grants an allowance.
 
-    Its modes keep charts and workspace, so one run at a time may use it.
-
-    Parameters
-    ----------
-    automaton, home, tolerances, known
-        As for :class:`~fsm_dyn.run.executable.Executable`.
-    derived : sequence of DerivedMode
-        Modes with their own kernels; all others are embedded online.
+    Its modes keep charts and workspace, so one run at a time may use it. ``automaton``, ``home``, ``tolerances``,
+    ``known``: as for :class:`~fsm_dyn.run.executable.Executable`. ``derived``: modes with their own kernels; all others
+    are embedded online.
     """
 
     def __init__(
@@ -712,13 +659,9 @@ _FITTED = 1200  # entries of rows up to which all are counted; of more, those th
 class EarnedExecutable(OnlineExecutable):
     """Executable whose modes get kernels of their own after a number of evaluations in a run.
 
-    Parameters
-    ----------
-    automaton, home, tolerances, derived, known
-        As for :class:`~fsm_dyn.run.online.OnlineExecutable`.
-    derive_after : float or mapping, optional
-        Evaluations after which a mode embedded online is derived, by default :func:`usual_allowance`; or these by the
-        names of modes, of which others are never derived.
+    ``automaton``, ``home``, ``tolerances``, ``derived``, ``known``: as for
+    :class:`~fsm_dyn.run.online.OnlineExecutable`. ``derive_after``: evaluations after which a mode embedded online is
+    derived, by default :func:`usual_allowance`; or these by the names of modes, of which others are never derived.
     """
 
     def __init__(

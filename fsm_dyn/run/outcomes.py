@@ -20,27 +20,13 @@ from fsm_dyn.runtime.abi import LOG_WIDTH, STATUS_TEXTS, Choice, ChosenBy, Statu
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One way a run ends (or pauses).
+    """One way a run ends (or pauses)."""
 
-    Attributes
-    ----------
-    code : int
-        Return value of the compiled loop.
-    name : str
-        Short name, fit for a log or a table.
-    sentence : str
-        The outcome in one sentence.
-    remedy : str
-        Advice to the user; empty if nothing is wrong.
-    failed : bool
-        Whether the run could not be completed.
-    """
-
-    code: int
-    name: str
-    sentence: str
-    remedy: str = ""
-    failed: bool = True
+    code: int  # return value of the compiled loop
+    name: str  # short name, fit for a log or a table
+    sentence: str  # the outcome in one sentence
+    remedy: str = ""  # advice to the user; empty if nothing is wrong
+    failed: bool = True  # whether the run could not be completed
 
     def __str__(self) -> str:
         return f"{self.name}: {self.sentence}" + (f" Remedy: {self.remedy}" if self.remedy else "")
@@ -110,20 +96,13 @@ CHOSEN: Final[dict[int, str]] = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """One candidate: a choice for every contact of the problem.
+    """One candidate: a choice for every contact of the problem."""
 
-    Attributes
-    ----------
-    choices : tuple of (contact, code)
-        Indices of contacts, and choices (:class:`fsm_dyn.runtime.abi.Choice`).
-    violation : float
-        Worst violation of a law, relative to the largest current force or acceleration; consistent up to 1e-9.
-    law, contact : int
-        Which law (:class:`fsm_dyn.runtime.abi.Violation`) is violated, by which contact.
-    """
-
+    # tuple of (contact, code): indices of contacts, and choices (:class:`fsm_dyn.runtime.abi.Choice`)
     choices: tuple[tuple[int, int], ...]
+    # worst violation of a law, relative to the largest current force or acceleration; consistent up to 1e-9
     violation: float
+    # law, contact: which law (:class:`fsm_dyn.runtime.abi.Violation`) is violated, by which contact
     law: int
     contact: int
 

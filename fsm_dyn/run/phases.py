@@ -80,22 +80,13 @@ class JudgedConditions(Protocol):
 
 @dataclass(frozen=True)
 class ConditionTable:
-    """Conditions over intervals in which none of them changes.
+    """Conditions over intervals in which none of them changes."""
 
-    Attributes
-    ----------
-    begin, end : ndarray, shape (k,)
-        Of the intervals, s.
-    run : ndarray of int, shape (k,)
-        Number of the run of each.
-    true : dict
-        By condition, shape (k,).
-    """
-
+    # begin, end: shape (k,): of the intervals, s
     begin: FloatArray
     end: FloatArray
-    run: IntArray
-    true: dict[QuantityComparison | StateCondition, BoolArray]
+    run: IntArray  # shape (k,)
+    true: dict[QuantityComparison | StateCondition, BoolArray]  # by condition, shape (k,)
 
     def holds(self, conjunctions: Iterable[Conjunction]) -> BoolArray:
         """Return whether one of the conjunctions is true, shape (k,)."""
@@ -113,12 +104,8 @@ def condition_table(
 ) -> ConditionTable:
     """Return conditions over the intervals between their changes.
 
-    Contact states change at rows; a comparison changes within a step, found among nine points and refined.
-
-    Parameters
-    ----------
-    t : ndarray, shape (n,)
-        Times of the rows, s.
+    Contact states change at rows; a comparison changes within a step, found among nine points and refined. ``t``, shape
+    (n,): times of the rows, s.
     """
     steps = judged.steps
     wanted = list(dict.fromkeys(conditions))
@@ -213,15 +200,7 @@ def _changes(
 
 
 def phases_of(table: ConditionTable, phases: Sequence[RunPhase], runs: int) -> list[list[PhaseVisit]]:
-    """Return the visits of phases of each run, none of them merged.
-
-    Parameters
-    ----------
-    table : ConditionTable
-        Of all conditions of the phases.
-    runs : int
-        Their number.
-    """
+    """Return the visits of phases of each run, none of them merged. ``runs``: their number."""
     when = np.array([table.holds(phase.when) for phase in phases])
     until = np.array([table.holds(phase.until) for phase in phases])
     names = [phase.name for phase in phases]
@@ -317,14 +296,8 @@ def judged_visits(
 ) -> list[list[PhaseVisit]]:
     """Return the visits of the phases of a model in each of several runs.
 
-    Parameters
-    ----------
-    t, mode : ndarray, shape (n,)
-        Of the rows of all runs.
-    begin : ndarray of int, shape (runs + 1,)
-        First row of each run, and the number of rows.
-    raw : bool
-        Whether short visits stay apart.
+    ``t``, ``mode``, shape (n,): of the rows of all runs; ``begin``, shape (runs + 1,): first row of each run, and the
+    number of rows; ``raw``: whether short visits stay apart.
     """
     runs = len(begin) - 1
     conditions = [c for phase in phases for part in (*phase.when, *phase.until) for c in part]
@@ -353,18 +326,8 @@ def with_phase_rows(
 ) -> tuple[RecordedSamples, IntArray]:
     """Return the samples of runs with a row at the start of every visit, and the phase after each row.
 
-    The parts of a cut step have its quartic: their ends, rates and middles are on it.
-
-    Parameters
-    ----------
-    visits : sequence of sequences of PhaseVisit
-        Of each run.
-
-    Returns
-    -------
-    samples : RecordedSamples
-    phase : ndarray of int, shape (n,)
-        Number of the phase in the step from each row.
+    The parts of a cut step have its quartic: their ends, rates and middles are on it. Returns ``phase``, shape (n,):
+    number of the phase in the step from each row.
     """
     rows = samples.rows
     times, first = _cuts(rows, visits)
@@ -453,25 +416,13 @@ class PhaseRule:
 
 @dataclass(frozen=True)
 class PhaseRules:
-    """Phases of a model.  Conditions are numbered: first comparisons, then those on contact states.
-
-    Attributes
-    ----------
-    names : list of str
-    program : Program, optional
-        Gives ``margins`` (n_compared,), above zero if a comparison is true; None without comparisons.
-    reads_forces : bool
-        Whether its state has rates of speeds and multipliers behind it.
-    strict : ndarray of int8, shape (n_compared,)
-        Whether a comparison is false at zero.
-    tests : tuple of ContactTest
-    order : tuple of PhaseRule
-    """
+    """Phases of a model.  Conditions are numbered: first comparisons, then those on contact states."""
 
     names: list[str]
+    # gives ``margins`` (n_compared,), above zero if a comparison is true; None without comparisons
     program: Program | None
-    reads_forces: bool
-    strict: NDArray[np.int8]
+    reads_forces: bool  # whether its state has rates of speeds and multipliers behind it
+    strict: NDArray[np.int8]  # ndarray of int8, shape (n_compared,): whether a comparison is false at zero
     tests: tuple[ContactTest, ...]
     order: tuple[PhaseRule, ...]
 
@@ -503,10 +454,7 @@ class PhaseRules:
 class PhaseFollower:
     """Follows the phases of a run judged at successive times, such as ticks.
 
-    Attributes
-    ----------
-    phase : int
-        Number of the present one; -1 for none.
+    ``phase``: number of the present one; -1 for none.
     """
 
     def __init__(self, rules: PhaseRules) -> None:
@@ -521,12 +469,7 @@ class PhaseFollower:
     def judge(self, states: Sequence[int], margins: FloatArray) -> int:
         """Return the phase at the next time.
 
-        Parameters
-        ----------
-        states : sequence of int
-            Of all contacts.
-        margins : ndarray, shape (n_compared,)
-            Of the comparisons.
+        ``states``: of all contacts; ``margins``, shape (n_compared,): of the comparisons.
         """
         rules, before = self._rules, self.phase
         true = np.where(rules.strict, margins > 0.0, margins >= 0.0).tolist()

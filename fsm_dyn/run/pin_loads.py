@@ -102,11 +102,7 @@ def peak_loads(run: LoadedRun) -> tuple[PeakLoad, ...]:
     """Return the largest force, torque and impulse in every connection of a run, the largest force first.
 
     Forces and torques are those of finite motion, between the rows too; a rigid impact is in the impulses alone.
-
-    Returns
-    -------
-    tuple of PeakLoad
-        Without zeros, to the rounding of the model's forces.
+    Result: without zeros, to the rounding of the model's forces.
     """
     found = [*_of_motion(run), *_of_impacts(run)]
     zero = _zeros(run, found)

@@ -93,10 +93,7 @@ class PinRows(Protocol):
 def programs_of(model: RunModel) -> PinPrograms:
     """Return the programs of the connections of a model, derived when first asked for and then kept.
 
-    Raises
-    ------
-    InputError
-        The run was read from a file without its model.
+    Raises InputError: the run was read from a file without its model.
     """
     if model.automaton is None:
         raise InputError("forces in connections need the model of the run", found="a run without its model")
@@ -106,12 +103,8 @@ def programs_of(model: RunModel) -> PinPrograms:
 def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: bool = True) -> PinPrograms:
     """Return the programs of the forces in all connections, derived or from the cache.
 
-    Parameters
-    ----------
-    rows : sequence of (str, str)
-        Name and role of every constraint row, in order.
-    cache : bool
-        Whether they may be read from and kept in the user's cache directory.
+    ``rows``: name and role of every constraint row, in order; ``cache``: whether they may be read from and kept in the
+    user's cache directory.
     """
     key = hashlib.sha256(f"{FORMAT}|{sources_of(*DERIVING)}|{mechanism.digest}".encode()).hexdigest()
     if cache and key in _known:
@@ -376,10 +369,7 @@ class Pin:
     def rubbing(self, radius: float = 0.0) -> tuple[FloatArray, FloatArray]:
         """Return the sliding speed, shape (n,), m/s, and the force across it times it, shape (n,), W.
 
-        Parameters
-        ----------
-        radius : float
-            At which a turning joint slides, m.
+        ``radius``: at which a turning joint slides, m.
         """
         slip, force = self.slip, self.force
         speed = np.linalg.norm(slip[:, :3], axis=1) + radius * np.linalg.norm(slip[:, 3:], axis=1)
@@ -393,19 +383,9 @@ class Pin:
     def wrench(self, frame: str = NEWTONIAN, on: str | None = None, about: str | None = None) -> FloatArray:
         """Return force and torque, shape (n, 6).
 
-        Parameters
-        ----------
-        frame : str
-            Components are along its axes.
-        on : str, optional
-            The segment that the force acts on: the child, or the parent, on which the opposite acts.
-        about : str, optional
-            The point that the torque is about; the place of the connection if not given.
-
-        Raises
-        ------
-        InputError
-            There is no such frame or point, or it is not one of the two segments.
+        ``frame``: components are along its axes. ``on``: the segment that the force acts on: the child, or the parent,
+        on which the opposite acts. ``about``: the point that the torque is about; the place of the connection if not
+        given. Raises InputError: there is no such frame or point, or it is not one of the two segments.
         """
         info, w = self.info, self._own
         if on is not None and on not in (info.child, info.parent, *info.frames):
@@ -444,13 +424,7 @@ def _geometry(samples: PinRows, kind: str, name: str) -> FloatArray:
 
 
 class PinImpulses:
-    """Finds the impulses in all connections at the transitions of a run.
-
-    Parameters
-    ----------
-    rows : PinRows
-        All rows of the run.
-    """
+    """Finds the impulses in all connections at the transitions of a run."""
 
     def __init__(self, rows: PinRows) -> None:
         self._rows = rows

@@ -222,12 +222,8 @@ def modes_visited(names: Sequence[str]) -> tuple[str, ...]:
 def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, change_points: int) -> RunRecord:
     """Return a run and its continuation as one.
 
-    Parameters
-    ----------
-    after : RunRecord
-        Its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
-    rows, transitions, change_points : int
-        How many of ``before`` are kept.
+    ``after``: its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
+    ``rows``, ``transitions``, ``change_points``: how many of ``before`` are kept.
     """
 
     def both(name: str) -> Any:
@@ -270,16 +266,10 @@ def run_model(
 ) -> RunModel:
     """Return the data for reading a run of ``automaton``.
 
-    Parameters
-    ----------
-    names, charts : sequences
-        The name of the mode and the programs behind every mode index of the run.
-    parameters : ndarray, shape (n_p,)
-        Values of the parameters, SI, in the order of the layout.
-    values : mapping of str to float or tuple of float
-        The same values by name, as ``fsm_dyn.language.values.parameter_values`` gives them.
-    numerics : Numerics, optional
-        Tolerances and units of the run; by default those of its model.
+    ``names``, ``charts``: the name of the mode and the programs behind every mode index of the run. ``parameters``,
+    shape (n_p,): values of the parameters, SI, in the order of the layout. ``values``: the same values by name, as
+    ``fsm_dyn.language.values.parameter_values`` gives them. ``numerics``: tolerances and units of the run; by default
+    those of its model.
     """
     mechanism = automaton.mechanism
     model = RunModel(
@@ -322,16 +312,9 @@ def record_of(
 ) -> RunRecord:
     """Return the record of a run by the stepper, with its transitions as text.
 
-    Parameters
-    ----------
-    automaton : Automaton
-        As it was at the end of the run.
-    names : sequence of str
-        The name of the mode behind every mode index of the run.
-    inputs : InputFunction
-        The inputs between the rows.
-    labels : Labels, optional
-        What modes are called where people read them; by default with the parameters of the model.
+    ``automaton``: as it was at the end of the run. ``names``: the name of the mode behind every mode index of the run.
+    ``inputs``: the inputs between the rows. ``labels``: what modes are called where people read them; by default with
+    the parameters of the model.
     """
     return RunRecord(
         t=raw.t,

@@ -95,10 +95,7 @@ class Run(Runs):
     def sample(self, times: npt.ArrayLike) -> Samples:
         """Return states at ``times`` (n,), at a transition the later side.
 
-        Raises
-        ------
-        InputError
-            If a time lies outside the run.
+        Raises InputError if a time lies outside the run.
         """
         wanted, t = np.atleast_1d(np.asarray(times, dtype=np.float64)), self.record.t
         outside = wanted[~((wanted >= t[0]) & (wanted <= t[-1]))]
@@ -136,27 +133,14 @@ class Starts:
 
 @dataclass(kw_only=True)
 class RecordedRuns(Rows):
-    """Rows of some runs of a batch; modes have the numbers of the executable.
+    """Rows of some runs of a batch; modes have the numbers of the executable."""
 
-    Attributes
-    ----------
-    numbers : range
-        Of these runs among those of the batch.
-    first_transition : int64 array, shape (n + 1,)
-        First transition of each run, and the number of transitions.
-    records : float64 array
-        As of :class:`~fsm_dyn.runtime.layouts.Buffers`.
-    statuses : int64 array, shape (n,)
-        Codes of the outcomes.
-    passed : bool
-        Whether any of them passed a change point.
-    """
-
-    numbers: range
+    numbers: range  # of these runs among those of the batch
+    # int64 array, shape (n + 1,): first transition of each run, and the number of transitions
     first_transition: Integers
-    records: Floats
-    statuses: Integers
-    passed: bool
+    records: Floats  # float64 array: as of :class:`~fsm_dyn.runtime.layouts.Buffers`
+    statuses: Integers  # int64 array, shape (n,): codes of the outcomes
+    passed: bool  # whether any of them passed a change point
 
 
 @dataclass(frozen=True)
@@ -171,17 +155,8 @@ def run_batch(
 ) -> Iterator[RecordedRuns | NeedsItself]:
     """Yield the runs in their order, as many together as there is room for.
 
-    Parameters
-    ----------
-    executable : Executable
-        With the tolerances of all runs; modes reached by runs are added to it.
-    starts : Starts
-    inputs : InputSignals
-        Of all runs.
-    options : RunOptions
-        Resolved, with ``until``.
-    workspace : Workspace
-        Memory of earlier runs of this thread.
+    ``executable``: with the tolerances of all runs; modes reached by runs are added to it. ``options``: resolved, with
+    ``until``. ``workspace``: memory of earlier runs of this thread.
     """
     if inputs.until < end_of(options):  # they have further switches, in separate windows
         yield from map(NeedsItself, range(len(starts.states)))

@@ -109,13 +109,7 @@ class StoredRun(msgspec.Struct, dict=True):
         )  # fmt: skip
 
     def record(self, model: RunModel) -> RunRecord:
-        """Return the rows, checked against the model.
-
-        Raises
-        ------
-        InputError
-            They do not fit it.
-        """
+        """Return the rows, checked against the model. Raises InputError: they do not fit it."""
         layout, record = model.layout, self.recorded
         n, n_held = len(record.t), layout.n_c - len(layout.p)
         good = len(self.parameters) == len(layout.p) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
@@ -135,10 +129,7 @@ class StoredRun(msgspec.Struct, dict=True):
 def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuation | str) -> bytes:
     """Return the content of the file of a run, with the state to continue from or the reason for its absence.
 
-    Raises
-    ------
-    InputError
-        The run has no model text to go with it.
+    Raises InputError: the run has no model text to go with it.
     """
     if not model.text:
         raise InputError("this run has no model text to be saved with")
@@ -163,13 +154,7 @@ def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuati
 
 
 def read_run(path: str) -> StoredRun:
-    """Read a run.
-
-    Raises
-    ------
-    InputError
-        The file is not a saved run of this version, or is inconsistent or corrupt.
-    """
+    """Read a run. Raises InputError: the file is not a saved run of this version, or is inconsistent or corrupt."""
     return parse_run(read_file(path, LARGEST_FILE, "a run"), Location(path))
 
 

@@ -247,10 +247,7 @@ _OF_CALLS: Final = ("until", "max_steps", "on_failure", "progress")
 def continued(options: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
     """Return the options of a run's continuation; a method without fixed steps takes no step over from the run.
 
-    Raises
-    ------
-    InputError
-        An option cannot be changed.
+    Raises InputError: an option cannot be changed.
     """
     for name in changes:
         if name not in (*_OF_INTEGRATION, *_OF_CALLS):
@@ -267,10 +264,7 @@ def continued(options: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
 def check_change(before: str, method: str) -> None:
     """Refuse a continuation by a method that cannot begin at the state of the one before.
 
-    Raises
-    ------
-    InputError
-        One of them is time stepping, or a stiff method follows fixed steps.
+    Raises InputError: one of them is time stepping, or a stiff method follows fixed steps.
     """
     from fsm_dyn.run.integrators import STIFF_METHODS  # with NumPy
 
@@ -395,19 +389,8 @@ Result = TypeVar("Result")
 def refuse_unknown(function: str, given: Mapping[str, Any], others: Sequence[str] = ()) -> None:
     """Refuse names other than options of a run, as Python refuses an argument.
 
-    Parameters
-    ----------
-    function : str
-        The name of the called function.
-    given : mapping
-        Options by name.
-    others : sequence of str
-        Further arguments of the function, for the hint.
-
-    Raises
-    ------
-    TypeError
-        There is one.
+    ``function``: the name of the called function; ``others``: further arguments of the function, for the hint. Raises
+    TypeError: there is one.
     """
     known = [item.name for item in fields(RunOptions)]
     for name in given:
@@ -422,15 +405,7 @@ def takes_options(
 ) -> Callable[[Callable[[First, RunOptions], Result]], Callable[Concatenate[First, P], Result]]:
     """Have a function of something and options take the options by their names, with their documentation.
 
-    Parameters
-    ----------
-    options : type
-        :class:`RunOptions`; a type checker takes names and types of arguments from it.
-
-    Returns
-    -------
-    callable
-        Decorates the function.
+    ``options``: :class:`RunOptions`; a type checker takes names and types of arguments from it.
     """
 
     def decorated(function: Callable[[First, RunOptions], Result]) -> Callable[Concatenate[First, P], Result]:

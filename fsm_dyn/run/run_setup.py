@@ -54,13 +54,7 @@ T = TypeVar("T")
 
 
 class ExecutablePool:
-    """Executables of a graph, each in one run at a time, and results kept for the next runs.
-
-    Attributes
-    ----------
-    graph : ModeGraph
-        As given.
-    """
+    """Executables of a graph, each in one run at a time, and results kept for the next runs."""
 
     def __init__(self, graph: ModeGraph) -> None:
         self.graph = graph

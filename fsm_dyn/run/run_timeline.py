@@ -32,14 +32,7 @@ def timeline_of(
 ) -> Timeline:
     """Return a run as a timeline.
 
-    Parameters
-    ----------
-    record : RunRecord
-        Of the run.
-    rows : Samples, optional
-        Rows to read the columns from.
-    groups : iterable of (str, sequence of str)
-        The columns: a unit and their names, for each strip.
+    ``rows``: rows to read the columns from; ``groups``: the columns: a unit and their names, for each strip.
     """
     labels, mode = np.array(model.labels), np.asarray(record.mode)
     edges = [0, *(np.flatnonzero(labels[mode[1:]] != labels[mode[:-1]]) + 1).tolist()]
@@ -55,10 +48,7 @@ def visits_timeline(
 ) -> Timeline:
     """Return a run as a timeline whose bands are its visits: phases, or modes by their short names.
 
-    Parameters
-    ----------
-    rows, groups
-        See :func:`timeline_of`.
+    ``rows``, ``groups``: see :func:`timeline_of`.
     """
     if reading.model.automaton is None:  # no contacts to name modes after
         return timeline_of(reading.model, reading.record, rows, groups)
@@ -157,10 +147,7 @@ class Placed:
 def place_scene(scene: Scene, samples: Samples) -> Placed:
     """Return the positions of all parts of ``scene`` at the times of ``samples``.
 
-    Raises
-    ------
-    InputError
-        Something is nowhere: its position is not finite.
+    Raises InputError: something is nowhere: its position is not finite.
     """
     out = scene.geometry.evaluate(samples.t, samples.x, samples.context)
     if not all(np.isfinite(out[name]).all() for name in ("points", "frames")):
@@ -224,13 +211,7 @@ class Lane:
 class Score:
     """Contents of a score.
 
-    Parameters
-    ----------
-    reading : RunReading
-    nearest : float
-        Least distance of separate marks, as a fraction of a column.
-    most : int
-        Most columns.
+    ``nearest``: least distance of separate marks, as a fraction of a column; ``most``: most columns.
     """
 
     def __init__(self, reading: RunReading, nearest: float = 0.1, most: int = MOST_COLUMNS) -> None:
@@ -384,10 +365,7 @@ def _segments(t: FloatArray, state: FloatArray, height: FloatArray, begin: float
 def repeated(names: Sequence[str]) -> tuple[int, int, int] | None:
     """Return the first repetition in a sequence: its start, its length and the number of its rounds.
 
-    Returns
-    -------
-    tuple of int, or None
-        None if fewer than three rounds, or less than three quarters of the sequence, repeat.
+    None if fewer than three rounds, or less than three quarters of the sequence, repeat.
     """
     count = len(names)
     for length in range(2, count // _ROUNDS + 1):

@@ -52,26 +52,15 @@ class ShareLaw:
 
 @dataclass(frozen=True)
 class States:
-    """Some instants of one mode.
-
-    Attributes
-    ----------
-    contacts : sequence of ContactInfo
-    states : sequence of int
-        Contact state codes of the mode.
-    terms : mapping
-        ``A`` (n, n_rows, n_speeds), ``M`` (n, n_speeds, n_speeds), ``f`` (n, n_speeds), ``b`` (n, n_rows),
-        ``static``, ``kinetic`` and ``elastic`` (n, n_contacts).
-    u : ndarray, shape (n, n_u)
-    sigma : ndarray, shape (n, n_contacts)
-        Slip directions.
-    """
+    """Some instants of one mode."""
 
     contacts: Sequence[ContactInfo]
-    states: Sequence[int]
+    states: Sequence[int]  # contact state codes of the mode
+    # ``A`` (n, n_rows, n_speeds), ``M`` (n, n_speeds, n_speeds), ``f`` (n, n_speeds), ``b`` (n, n_rows), ``static``,
+    # ``kinetic`` and ``elastic`` (n, n_contacts)
     terms: Mapping[str, FloatArray]
-    u: FloatArray
-    sigma: FloatArray
+    u: FloatArray  # shape (n, n_u)
+    sigma: FloatArray  # shape (n, n_contacts): slip directions
 
     def unknowns(self, forces: FloatArray) -> FloatArray:
         """Return which forces there are, as unit forces on all rows, shape (n, n_rows, n_unknowns).
@@ -199,27 +188,12 @@ def reported_forces(
 ) -> tuple[FloatArray, BoolArray]:
     """Return the forces to be reported at some instants of one mode whose rows are redundant.
 
-    Parameters
-    ----------
-    layout : Layout
-        Columns of states and contexts.
-    contacts : sequence of ContactInfo
-        The contacts of the model, in declared order.
-    states : sequence of int
-        Contact state codes of the mode, one per contact.
-    terms : callable
-        Returns unconstrained terms at some of the instants, shapes (n, ...): of each output named the rows listed, None
-        for all.
-    x, context : ndarrays, shapes (n, n_x) and (n, n_c)
-    forces : ndarray, shape (n, n_rows)
-        As the programs of the mode give them.
-
-    Returns
-    -------
-    forces : ndarray, shape (n, n_rows)
-        Of all forces of the same effect the smallest admissible ones.
-    admissible : ndarray of bool, shape (n,)
-        False if none are: then the forces are those given.
+    ``layout``: columns of states and contexts; ``contacts``: the contacts of the model, in declared order; ``states``:
+    contact state codes of the mode, one per contact; ``terms``: returns unconstrained terms at some of the instants,
+    shapes (n, ...): of each output named the rows listed, None for all; ``x``, ``context``, shapes (n, n_x) and (n,
+    n_c); ``forces``, shape (n, n_rows): as the programs of the mode give them. Returns ``forces``, shape (n, n_rows):
+    of all forces of the same effect the smallest admissible ones; ``admissible``, shape (n,): false if none are: then
+    the forces are those given.
     """
     result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
     closed = [k for k, code in enumerate(states) if code]
@@ -259,11 +233,7 @@ def breaking_laws(at: States, forces: FloatArray, size: FloatArray) -> IntArray:
 def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Return of all forces of the same effect the smallest admissible, (n, n_rows), and whether there are any, (n,).
 
-    Parameters
-    ----------
-    forces : ndarray, shape (n, n_rows)
-    size : ndarray, shape (n,)
-        The largest force at play, N.
+    ``forces``, shape (n, n_rows); ``size``, shape (n,): the largest force at play, N.
     """
     result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
     laws = at.laws(forces)
@@ -284,16 +254,8 @@ def smallest_admissible(
 ) -> FloatArray | None:
     """Solve ``min |λ|`` over ``λ = forces + free s`` within the contact laws; None without one.
 
-    Parameters
-    ----------
-    forces : ndarray, shape (n_rows,)
-        In units of ``size``.
-    free : ndarray, shape (n_rows, k)
-        Orthonormal.
-    laws : sequence of ShareLaw
-        Each of one instant.
-    size : float
-        N
+    ``forces``, shape (n_rows,): in units of ``size``; ``free``, shape (n_rows, k): orthonormal; ``laws``: each of one
+    instant; ``size``: N.
     """
     if free.shape[1] == 0:
         return None
@@ -385,10 +347,6 @@ def drive_program(automaton: Automaton) -> Program | None:
     energies change beyond the work of loads and constraint rows,
 
         P = d(T + V)/dt - sum of the loads' powers - u . (M u_dot - f).
-
-    Returns
-    -------
-    Program or None
     """
     return _program(_Programs(automaton))
 
@@ -702,10 +660,7 @@ class Samples:
     def __getitem__(self, name: str) -> FloatArray:
         """Return the column ``name``, shape (n,); also one of the connections, ``pin.<name>.force``.
 
-        Raises
-        ------
-        UnknownColumnError
-            If there is no such column; it is an InputError and a KeyError.
+        Raises UnknownColumnError if there is no such column; it is an InputError and a KeyError.
         """
         for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
             if name in names:
@@ -739,12 +694,7 @@ SampleBetween: TypeAlias = Callable[[FloatArray, IntArray], Samples]
 def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
     """Return the programs' context, shape (n, n_c): the parameters before the recorded part.
 
-    Parameters
-    ----------
-    model : RunModel
-        Of the run.
-    held : ndarray, shape (n, n_held)
-        Inputs, discrete variables and slip directions, recorded with the rows.
+    ``held``, shape (n, n_held): inputs, discrete variables and slip directions, recorded with the rows.
     """
     parameters = np.broadcast_to(model.parameters, (len(held), len(model.parameters)))
     return np.hstack([parameters, held])
@@ -752,23 +702,12 @@ def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
 
 @dataclass
 class RecordedSamples:
-    """Samples of recorded runs: of all rows, of some, within the steps.
-
-    Parameters
-    ----------
-    model : RunModel
-        Of all runs.
-    rows : Rows
-    inputs : callable
-        The inputs with their rates at times (m,), shape (m, 3 n_w), of all runs.
-    vectors : ndarray, shape (runs, n_p), optional
-        Parameters of each run, SI; by default those of the model.
-    """
+    """Samples of recorded runs: of all rows, of some, within the steps."""
 
     model: RunModel
     rows: Rows
-    inputs: InputFunction
-    vectors: FloatArray | None = None
+    inputs: InputFunction  # the inputs with their rates at times (m,), shape (m, 3 n_w), of all runs
+    vectors: FloatArray | None = None  # shape (runs, n_p): parameters of each run, SI; by default those of the model
 
     @cached_property
     def all(self) -> Samples:

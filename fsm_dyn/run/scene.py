@@ -170,40 +170,21 @@ _FAR = 1e3  # m; to either side of a line without ends
 
 @dataclass(frozen=True)
 class PlacedFeature:
-    """A planar feature with numbers: a point or circle, or a straight face.
+    """A planar feature with numbers: a point or circle, or a straight face."""
 
-    Attributes
-    ----------
-    frame, origin : str
-        Its frame and point.
-    offset : ndarray, shape (3,)
-        From the origin to the centre, or to a point of the face, resolved in the frame, m.
-    radius : float
-        m; 0 of a point or corner.
-    along : ndarray, shape (3,), or None
-        Direction of a face, resolved in the frame.
-    hollow : bool
-        Whether the free side of a circle is the inner one.
-    """
-
+    # frame, origin: its frame and point
     frame: str
     origin: str
-    offset: FloatArray
-    radius: float = 0.0
-    along: FloatArray | None = None
-    hollow: bool = False
+    offset: FloatArray  # shape (3,): from the origin to the centre, or to a point of the face, resolved in the frame, m
+    radius: float = 0.0  # m; 0 of a point or corner
+    along: FloatArray | None = None  # shape (3,): direction of a face, resolved in the frame
+    hollow: bool = False  # whether the free side of a circle is the inner one
 
 
 class Outlines:
     """Draws the shapes of a model.
 
-    Parameters
-    ----------
-    automaton : Automaton
-    parameters : ndarray, shape (n_p,)
-        In the order of the layout.
-    values : mapping
-        The same by name.
+    ``parameters``, shape (n_p,): in the order of the layout; ``values``: the same by name.
     """
 
     def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
@@ -348,14 +329,8 @@ class Outlines:
 def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> FloatArray:
     """Return a vector written with axes of N and of frames, in N; ``turns`` have the frames' axes as columns.
 
-    Parameters
-    ----------
-    text : Text
-        An expression.
-    values : Mapping[str, ParameterValue]
-        Parameters by name, SI.
-    turns : Mapping[str, FloatArray]
-        Rotation matrices by frame, shape (3, 3), the axes as columns, resolved in N.
+    ``values``: parameters by name, SI; ``turns``: rotation matrices by frame, shape (3, 3), the axes as columns,
+    resolved in N.
     """
     algebra = _Vectors(values, {NEWTONIAN: np.eye(3), **turns})
     return np.asarray(fold(expressions.parse(text), algebra), dtype=np.float64)
@@ -414,14 +389,8 @@ def shapes_of(
 ) -> tuple[SceneShape, ...]:
     """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
 
-    A body with a view is drawn by it alone.
-
-    Parameters
-    ----------
-    values : mapping
-        The parameters, which the outlines may name.
-    outlines : sequence of SceneShape
-        The shapes of contacts.
+    A body with a view is drawn by it alone. ``values``: the parameters, which the outlines may name; ``outlines``: the
+    shapes of contacts.
     """
     viewed = {
         (mechanism.bodies[name].frame, mechanism.bodies[name].center)

@@ -47,20 +47,9 @@ def with_symbols(
 ) -> Scene:
     """Return a scene with owners of its outlines, and with symbols of joints, springs, dampers and grounds.
 
-    Parameters
-    ----------
-    scene : Scene
-        Its outlines.
-    automaton : Automaton
-    values : mapping of str to float or ndarray
-        Parameters by name, SI.
-    t, x, c : ndarrays, shapes (n,), (n, n_x) and (n, n_c)
-        Times, states and contexts of the drawn motion, or one of them, SI: they determine the start of slides'
-        springs, the lengths of grounds, and the unit.
-
-    Returns
-    -------
-    Scene
+    ``values``: parameters by name, SI; ``t``, ``x``, ``c``, shapes (n,), (n, n_x) and (n, n_c): times, states and
+    contexts of the drawn motion, or one of them, SI: they determine the start of slides' springs, the lengths of
+    grounds, and the unit.
     """
     with np.errstate(all="ignore"):  # at random configurations
         return _Inference(scene, automaton, values, t, x, c).scene()
@@ -68,22 +57,12 @@ def with_symbols(
 
 @dataclass(frozen=True)
 class _Poses:
-    """Points and frames at n states, then poses of bodies: ground first.
+    """Points and frames at n states, then poses of bodies: ground first."""
 
-    Attributes
-    ----------
-    points : ndarray, shape (n, n_points + 1, 3)
-        The last is the Newtonian origin.
-    frames : ndarray, shape (n, n_frames + 1, 3, 3)
-        The last is the Newtonian frame.
-    centres : ndarray, shape (n_bodies + 1, n, 3)
-    turns : ndarray, shape (n_bodies + 1, n, 3, 3)
-    """
-
-    points: FloatArray
-    frames: FloatArray
-    centres: FloatArray
-    turns: FloatArray
+    points: FloatArray  # shape (n, n_points + 1, 3): the last is the Newtonian origin
+    frames: FloatArray  # shape (n, n_frames + 1, 3, 3): the last is the Newtonian frame
+    centres: FloatArray  # shape (n_bodies + 1, n, 3)
+    turns: FloatArray  # shape (n_bodies + 1, n, 3, 3)
 
     def local(self, body: int, positions: FloatArray) -> FloatArray:
         """Return positions (k, ..., 3) at the first k states resolved in a body's frame, from its centre."""

@@ -374,13 +374,7 @@ _of_thread = _OfThread()
 
 
 def simulator_of(graph: ModeGraph) -> Simulator:
-    """Return the simulator of this thread for a graph.
-
-    Raises
-    ------
-    InputError
-        It is no graph.
-    """
+    """Return the simulator of this thread for a graph. Raises InputError: it is no graph."""
     if not isinstance(graph, ModeGraph):
         raise InputError(
             "a run is made of a compiled model",

@@ -86,10 +86,7 @@ def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDAr
 class GuardNumbers:
     """Numbers of guards, found once for each: modes embedded online have the same guards as each other.
 
-    Parameters
-    ----------
-    row : callable
-        Returns the numbers of a guard.
+    ``row``: returns the numbers of a guard.
     """
 
     def __init__(self, row: Callable[[Guard], tuple[float, ...]]) -> None:
@@ -136,12 +133,7 @@ class GuardNumbers:
 class GrowingTables:
     """Tables to which modes are appended, at a cost that does not grow with their number.
 
-    Arrays have room behind them; tables handed out before show what they did.
-
-    Parameters
-    ----------
-    tables : Tables
-        Of the modes there are.
+    Arrays have room behind them; tables handed out before show what they did. ``tables``: of the modes there are.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -186,16 +178,9 @@ def guard_enclosures(
 ) -> GuardEnclosures:
     """Return the tables of modes.
 
-    Parameters
-    ----------
-    codes : sequence of EnclosureCode or None
-        Of the guards of each mode, None without guards.  Modes of the same words share their code.
-    counts : sequence of int
-        Number of each mode's guards.
-    shared : EnclosureCode, optional
-        Of modes to be added: it is the first part of the code, and its room the first part of the room.
-    most : int, optional
-        Largest number of guards of these modes.
+    ``codes``: of the guards of each mode, None without guards.  Modes of the same words share their code. ``counts``:
+    number of each mode's guards. ``shared``: of modes to be added: it is the first part of the code, and its room the
+    first part of the room. ``most``: largest number of guards of these modes.
     """
     present = [code for code in (shared, *codes) if code is not None]
     distinct = {id(code.words): code for code in present}
@@ -261,17 +246,10 @@ class FarParts(NamedTuple):
 
 @dataclass(frozen=True)
 class FarGuards:
-    """Parts of an automaton to be left out of steps.
+    """Parts of an automaton to be left out of steps."""
 
-    Attributes
-    ----------
-    contacts : frozenset of int
-        Contacts whose gaps change by no more than the centres move.
-    centres : Program
-        Positions and velocities (m, m/s), three each, of the centres of their round shapes, one after the other.
-    """
-
-    contacts: frozenset[int]
+    contacts: frozenset[int]  # contacts whose gaps change by no more than the centres move
+    # positions and velocities (m, m/s), three each, of the centres of their round shapes, one after the other
     centres: Program
 
     @cached_property
@@ -330,14 +308,8 @@ def far_tables(
 ) -> dict[str, Any]:
     """Return the entries of the tables on guards left out.
 
-    Parameters
-    ----------
-    cores : sequence of int
-        Address of each mode's core, 0: none.
-    kernels : sequence of tuple of int
-        Addresses of each mode's guards' kernels, none without a core.
-    counts : sequence of int
-        Number of each mode's guards.
+    ``cores``: address of each mode's core, 0: none; ``kernels``: addresses of each mode's guards' kernels, none without
+    a core; ``counts``: number of each mode's guards.
     """
     if far is None:
         return dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
@@ -476,17 +448,9 @@ def _entry_type(annotation: Any) -> np.dtype[Any]:
 class Bundle:
     """How a named tuple class becomes a structure.
 
-    Parameters
-    ----------
-    cls : type
-        Named tuple class whose fields are all annotated ``NDArray[dtype]``.
-    dimensions : mapping, optional
-        Number of dimensions of the fields with more than one; by default those of the structure in C.
-
-    Attributes
-    ----------
-    words : int
-        Length of the structure, as text of eight bytes.
+    ``cls``: named tuple class whose fields are all annotated ``NDArray[dtype]``. ``dimensions``: number of dimensions
+    of the fields with more than one; by default those of the structure in C. ``words``: length of the structure, as
+    text of eight bytes.
     """
 
     def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:

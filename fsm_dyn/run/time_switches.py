@@ -33,23 +33,13 @@ _FINEST: Final = 2.0**-36  # s; closer switches of one choice are not told apart
 
 
 class _Choice(NamedTuple):
-    """A choice between expressions of the time and parameters.
+    """A choice between expressions of the time and parameters."""
 
-    Attributes
-    ----------
-    jump : Program
-        Of ``jump``, which is constant between switches.
-    bounds : Program
-        Of ``margin`` and ``rate``: the choice switches when the first is zero, or whole if it ``counts``.  The values
-        of choices within it are memory.
-    inner : tuple of int
-        Numbers of these choices.
-    counts : bool
-    """
-
-    jump: Program
+    jump: Program  # of ``jump``, which is constant between switches
+    # of ``margin`` and ``rate``: the choice switches when the first is zero, or whole if it ``counts``.  The values of
+    # choices within it are memory.
     bounds: Program
-    inner: tuple[int, ...]
+    inner: tuple[int, ...]  # numbers of these choices
     counts: bool
 
 
@@ -222,23 +212,9 @@ def _switches_between(
 def switch_blocks(programs: Sequence[Program], parameters: Floats, until: float) -> Iterator[Floats]:
     """Yield the switches of programs from time zero on, block by block.
 
-    Parameters
-    ----------
-    programs : sequence of Program
-        Of the same parameters.
-    parameters : float64 array, shape (n_p,)
-    until : float
-        The last block is the one in which this time (s) lies.
-
-    Yields
-    ------
-    float64 array, shape (n, 2)
-        Neighbouring pairs of numbers (s) between which a program switches, in order.
-
-    Raises
-    ------
-    InputError
-        Switches are too close to be told apart.
+    ``programs``: of the same parameters; ``parameters``, float64 array, shape (n_p,); ``until``: the last block is the
+    one in which this time (s) lies. Yields neighbouring pairs of numbers (s) between which a program switches, in
+    order; float64 array, shape (n, 2). Raises InputError: switches are too close to be told apart.
     """
     each = [found for program in programs if (found := choices(program))]
     begin, length = 0.0, _FIRST_BLOCK
@@ -265,15 +241,8 @@ class SwitchWindows:
     """The switches of programs over time, window by window, as needed by a run.
 
     Windows overlap in one switch: the last of one is the first of the next.  Its place depends on the programs and
-    parameters alone.
-
-    Parameters
-    ----------
-    programs : sequence of Program
-        Of the same parameters.
-    parameters : float64 array, shape (n_p,)
-    until : float
-        Time (s) up to which switches are looked for.
+    parameters alone. ``programs``: of the same parameters; ``parameters``, float64 array, shape (n_p,); ``until``: time
+    (s) up to which switches are looked for.
     """
 
     LENGTH: Final = 4096  # switches in a window, and the one in common with the next

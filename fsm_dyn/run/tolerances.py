@@ -256,18 +256,8 @@ def numerics_of(
 ) -> Numerics:
     """Return the numerics of an automaton's runs with these parameters.
 
-    Parameters
-    ----------
-    automaton : Automaton
-    values : mapping
-        All parameters, SI.
-    given : Tolerances, optional
-        Of this run; the rest is in the model's file, or follows from the mechanism's own units.
-
-    Raises
-    ------
-    InputError
-        A tolerance of the file is not a positive number with these parameters.
+    ``values``: all parameters, SI. ``given``: of this run; the rest is in the model's file, or follows from the
+    mechanism's own units. Raises InputError: a tolerance of the file is not a positive number with these parameters.
     """
     mechanism, layout = automaton.mechanism, automaton.terms.layout
     given = given or Tolerances()

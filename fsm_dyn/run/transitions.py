@@ -474,12 +474,8 @@ class ChangePoint:
 def change_points_of(passages: FloatArray, rows: Sequence[str], modes: Sequence[str]) -> tuple[ChangePoint, ...]:
     """Return the passages of a run.
 
-    Parameters
-    ----------
-    passages : float64 array, shape (n, PASSAGE_ROWS + n_rows)
-        As the stepper wrote them.
-    rows, modes : sequences of str
-        Names of the constraint rows, and of the modes by number.
+    ``passages``, float64 array, shape (n, PASSAGE_ROWS + n_rows): as the stepper wrote them; ``rows``, ``modes``: names
+    of the constraint rows, and of the modes by number.
     """
     return tuple(
         ChangePoint(

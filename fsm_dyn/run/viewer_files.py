@@ -88,17 +88,7 @@ def write_rrd(
 ) -> Path:
     """Write a run; see :meth:`Trajectory.to_rerun`.
 
-    Parameters
-    ----------
-    sample : callable
-        Gives rows at other times, shape (n,), s.
-    path : Path
-        File to write.
-
-    Returns
-    -------
-    Path
-        The same.
+    ``sample``: gives rows at other times, shape (n,), s; ``path``: file to write.
     """
     log = RerunLog(optional_library("rerun", EXTRA), rows.model.name)
     log.rows(rows)
@@ -205,12 +195,7 @@ _Z_UP: Final = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]  # the turn that brin
 def write_glb(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path) -> Path:
     """Write the outlines of a run with their motion; see :meth:`Trajectory.to_gltf`.
 
-    ``sample`` gives rows at other times, shape (n,), s.
-
-    Raises
-    ------
-    InputError
-        The model has no drawing.
+    ``sample`` gives rows at other times, shape (n,), s. Raises InputError: the model has no drawing.
     """
     document = _Document(rows.model.name)
     document.add(_keyed_scene(rows, sample))
@@ -432,12 +417,8 @@ _THIN: Final = 0.004  # of the drawing's size: lines
 def write_usd(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path) -> Path:
     """Write the outlines of a run with their motion; see :meth:`Trajectory.to_usd`.
 
-    ``sample`` gives rows at other times, shape (n,), s.
-
-    Raises
-    ------
-    InputError
-        The model has no drawing, the name of the file ends otherwise, or the package usd-core is not installed.
+    ``sample`` gives rows at other times, shape (n,), s. Raises InputError: the model has no drawing, the name of the
+    file ends otherwise, or the package usd-core is not installed.
     """
     if path.suffix not in USD:
         raise InputError("the name of a USD file ends otherwise", found=path.name, allowed=", ".join(USD))

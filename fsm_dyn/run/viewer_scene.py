@@ -95,10 +95,7 @@ Message: TypeAlias = tuple[float, str, Mapping[str, Any], Any]
 def moving_scene(rows: Samples, sample: Callable[[FloatArray], Samples]) -> MovingScene | None:
     """Return the drawing of a run at even times, None for a model without one.
 
-    Parameters
-    ----------
-    sample : callable
-        Gives rows at other times, shape (n,), s.
+    ``sample``: gives rows at other times, shape (n,), s.
     """
     model = rows.model
     if model.scene is None or model.automaton is None:
@@ -146,12 +143,7 @@ def transition_messages(one: Transition, name: str) -> Iterator[Message]:
 class MovingScene:
     """Outlines, their frames, symbols and loads of a mechanism at some instants.
 
-    Parameters
-    ----------
-    scene : Scene
-    samples : Samples
-    before : MovingScene, optional
-        At earlier instants of the same run: its size is kept, and its largest load counts.
+    ``before``: at earlier instants of the same run: its size is kept, and its largest load counts.
     """
 
     def __init__(self, scene: Scene, samples: Samples, before: MovingScene | None = None) -> None:

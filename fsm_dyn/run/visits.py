@@ -36,15 +36,7 @@ _ONLY: Final = "only "
 def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int, str]:
     """Return a name for each visited mode, by its number; modes with the same touching contacts share it.
 
-    Parameters
-    ----------
-    t : ndarray, shape (n,)
-        Times of the rows of the run, s.
-    mode : ndarray of int, shape (n,)
-
-    Returns
-    -------
-    dict of int to str
+    ``t``, shape (n,): times of the rows of the run, s; ``mode``, shape (n,).
     """
     visited = list(dict.fromkeys(mode.tolist()))
     always = [states.words.entry(e) for e in states.names if all(states.closed(e)[visited])]

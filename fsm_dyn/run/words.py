@@ -39,22 +39,13 @@ _FACE: Final = re.compile(r"^(face)?(\d+)$")
 
 @dataclass(frozen=True)
 class Fixtures:
-    """Points fixed in frames, found at several configurations.
+    """Points fixed in frames, found at several configurations."""
 
-    Attributes
-    ----------
-    points, frames : tuple of str
-        Names, those of the model and then those of N.
-    positions : ndarray, shape (n, points, 3)
-        m, at the configurations; then for each coordinate with it displaced.
-    rotations : ndarray, shape (n, frames, 3, 3)
-    coordinates : tuple of str
-    """
-
+    # points, frames: names, those of the model and then those of N
     points: tuple[str, ...]
     frames: tuple[str, ...]
-    positions: FloatArray
-    rotations: FloatArray
+    positions: FloatArray  # shape (n, points, 3): m, at the configurations; then for each coordinate with it displaced
+    rotations: FloatArray  # shape (n, frames, 3, 3)
     coordinates: tuple[str, ...]
 
     @classmethod
@@ -121,13 +112,7 @@ class Sentence:
 
 
 class Words:
-    """Words for the contacts of a run.
-
-    Parameters
-    ----------
-    rows : Samples
-        Of the run.
-    """
+    """Words for the contacts of a run."""
 
     def __init__(self, rows: Samples) -> None:
         self.model = rows.model
@@ -316,10 +301,7 @@ class _Start:
 def words_at(automaton: Automaton, x: FloatArray, context: FloatArray) -> Words:
     """Return the words of a model of which there is no run yet.
 
-    Parameters
-    ----------
-    x, context : ndarrays, shapes (n_x,) and (n_c,)
-        A state and its context, SI.
+    ``x``, ``context``, shapes (n_x,) and (n_c,): a state and its context, SI.
     """
     model = _Start(None, automaton, automaton.contacts, x[None], context[None])
     return Words(cast(Samples, replace(model, model=model)))
@@ -453,14 +435,8 @@ _GUARD_VERBS: Final[Mapping[Event, str]] = {
 def guard_sentence(words: Words, automaton: Automaton, event: Event, contact: int, impact: bool = False) -> str:
     """Return the event of a contact's guard as a sentence.
 
-    Parameters
-    ----------
-    event : Event
-        Of a contact, not of a user-defined transition.
-    contact : int
-        Its number.
-    impact : bool
-        Whether it had an impulse.
+    ``event``: of a contact, not of a user-defined transition; ``contact``: its number; ``impact``: whether it had an
+    impulse.
     """
     law = automaton.contacts[contact].contact_law
     verb = law.verb(event) if event in law.verbs else "strikes" if impact else _GUARD_VERBS[event]

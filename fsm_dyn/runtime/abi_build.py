@@ -108,10 +108,7 @@ class Unknown(ValueError):
 def read(names: tuple[str, ...] = HEADERS, folder: Path = FOLDER) -> Declarations:
     """Return the declarations of headers.
 
-    Raises
-    ------
-    Unknown
-        A line has no form known to the reader; the message names file and line.
+    Raises Unknown: a line has no form known to the reader; the message names file and line.
     """
     found = Declarations()
     for name in names:

@@ -216,18 +216,10 @@ def judge_rows(
 ) -> NDArray[np.int8]:
     """Return a ``RowsVerdict`` for each run, (runs,): whether its states follow from its rates.
 
-    Parameters
-    ----------
-    t : float64 array, shape (n,)
-        Times of the rows of all runs, s.
-    states : tuple of float64 array, shape (n, n_q + n_u) each
-        States, rates, and states in the middle of the step before a row.
-    begin : int64 array, shape (runs + 1,)
-        First row of each run, and the number of rows.
-    n_q : int
-        Number of coordinates.
-    fixed : bool
-        Whether nothing controlled the error of the steps.
+    ``t``, float64 array, shape (n,): times of the rows of all runs, s; ``states``, tuple of float64 array, shape (n,
+    n_q + n_u): states, rates, and states in the middle of the step before a row; ``begin``, int64 array, shape (runs +
+    1,): first row of each run, and the number of rows; ``n_q``: number of coordinates; ``fixed``: whether nothing
+    controlled the error of the steps.
     """
     found, strides = np.empty(len(begin) - 1, np.int8), {table.strides for table in states}
     if len(strides) > 1 or states[0].strides[1] != _WORD:

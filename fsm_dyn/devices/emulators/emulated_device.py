@@ -113,22 +113,13 @@ class EmulatedHandle:
 
 @dataclass
 class Meter:
-    """Meter of the work done on the handles of a device by the forces shown, and of their speed.
+    """Meter of the work done on the handles of a device by the forces shown, and of their speed."""
 
-    Attributes
-    ----------
-    work, most_work : float
-        Done on handles and hand by the forces shown, J, and its largest value so far.
-    peak_speed : float
-        Norm of the velocities of all axes, m/s.
-    peak_energy : float
-        Largest kinetic energy of the handles, J.
-    """
-
+    # work, most_work: done on handles and hand by the forces shown, J, and its largest value so far
     work: float = 0.0
     most_work: float = 0.0
-    peak_speed: float = 0.0
-    peak_energy: float = 0.0
+    peak_speed: float = 0.0  # norm of the velocities of all axes, m/s
+    peak_energy: float = 0.0  # largest kinetic energy of the handles, J
 
     def advance(self, handles: Sequence[EmulatedHandle], duration: float) -> None:
         """Advance the handles by a time (s) under the forces shown, and measure."""
@@ -171,23 +162,12 @@ def _exact_step(rate: float, ratio: float, step: float) -> tuple[float, ...]:
 
 @dataclass
 class FollowingHandle(EmulatedHandle):
-    """A handle that follows the integral of ``force``, the commanded velocity, m/s.
+    """A handle that follows the integral of ``force``, the commanded velocity, m/s."""
 
-    Attributes
-    ----------
-    bandwidth : float
-        Of the position loop, Hz.
-    damping_ratio : float
-    command : float
-        Commanded position, m.
-    place : float
-        Position of the hand on its way to ``target``, m.
-    """
-
-    bandwidth: float = BANDWIDTH
+    bandwidth: float = BANDWIDTH  # of the position loop, Hz
     damping_ratio: float = DAMPING_RATIO
-    command: float = 0.0
-    place: float = field(init=False)
+    command: float = 0.0  # commanded position, m
+    place: float = field(init=False)  # position of the hand on its way to ``target``, m
 
     def __post_init__(self) -> None:
         self.place = self.target
@@ -229,14 +209,7 @@ HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
 def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
     """Raise InputError for unknown or invalid options of an emulator.
 
-    Parameters
-    ----------
-    device : str
-        Its name, for messages.
-    options : Mapping[str, Any]
-        As given.
-    known : Collection[str], optional
-        Further options of the emulator.
+    ``device``: its name, for messages; ``options``: as given; ``known``: further options of the emulator.
     """
     given = OptionReader(f"emulated {device}", options, OPTIONS | set(known))
     given.count("axes", 3, 1, 6)
@@ -256,12 +229,7 @@ class OwnClock:
 
     A board has a processor to itself. One that continued under its last force over a time in which its process was not
     running would give the handle an energy that neither the loop nor a board gives: packets of zero force, and its own
-    watchdog, would have acted meanwhile.
-
-    Attributes
-    ----------
-    stood : float
-        Time left out so far, s.
+    watchdog, would have acted meanwhile. ``stood``: time left out so far, s.
     """
 
     def __init__(self) -> None:
@@ -279,22 +247,12 @@ class OwnClock:
 class EmulatedDevice:
     """Handles of a device, one per axis, with the forces shown on them.
 
-    Parameters
-    ----------
-    options : mapping
-        ``axes`` (3); ``mass`` (0.2 kg), ``damping`` (0.5 N s/m), ``friction`` (0 N) and ``resolution`` (0 m) of each;
-        ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none); ``hand`` on it: a mapping with
-        ``stiffness``, ``damping`` and ``target`` (60 N/m, 2 N s/m, 0 m); ``kind`` (``impedance``; ``admittance``:
-        stiff, geared, measures the hand's force and follows, of :class:`FollowingHandle`).
-
-    Attributes
-    ----------
-    plugged, stalled, frozen : bool
-        Whether it has power, sends no samples, is stopped altogether.
-    counts : Counter
-        Events, by name.
-    spoiling : PacketCorruption
-        Faults injected into its samples on the line.
+    ``options``: ``axes`` (3); ``mass`` (0.2 kg), ``damping`` (0.5 N s/m), ``friction`` (0 N) and ``resolution`` (0 m)
+    of each; ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none); ``hand`` on it: a mapping with
+    ``stiffness``, ``damping`` and ``target`` (60 N/m, 2 N s/m, 0 m); ``kind`` (``impedance``; ``admittance``: stiff,
+    geared, measures the hand's force and follows, of :class:`FollowingHandle`). ``plugged``, ``stalled``, ``frozen``:
+    whether it has power, sends no samples, is stopped altogether; ``counts``, Counter: events, by name; ``spoiling``,
+    PacketCorruption: faults injected into its samples on the line.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -519,10 +477,7 @@ def remove_folders(process: int) -> None:
 class CommandChannel:
     """Commands from the standard input, answers to the standard output.
 
-    Parameters
-    ----------
-    table : mapping
-        Function of each command; called with the arguments by name, returns the answer or None.
+    ``table``: function of each command; called with the arguments by name, returns the answer or None.
     """
 
     def __init__(self, table: Mapping[str, Callable[..., Mapping[str, Any] | None]]) -> None:
@@ -570,18 +525,11 @@ _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_T
 
 
 class Emulation(Protocol):
-    """A running emulated device.
+    """A running emulated device."""
 
-    Attributes
-    ----------
-    options : mapping
-        Options of the driver to find it.
-    commands : tuple of str
-        Supported commands, of: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``, ``play``,
-        ``watchdog``, ``jump``, ``measure``.
-    """
-
-    options: dict[str, Any]
+    options: dict[str, Any]  # options of the driver to find it
+    # supported commands, of: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``, ``play``,
+    # ``watchdog``, ``jump``, ``measure``
     commands: tuple[str, ...]
 
     def do(self, command: str, **arguments: Any) -> None:
@@ -592,12 +540,8 @@ class Emulation(Protocol):
         nothing); ``hand`` with ``stiffness``, ``damping``, ``target`` (one number, or one per axis; stiffness 0: no
         hand) and optionally ``speed``, the largest towards the target (m/s); ``play`` with ``rate`` (notes a second),
         ``notes``, ``pressed`` and ``lifted`` (positions of the hand, m); ``watchdog`` with ``on``; ``jump`` with ``by``
-        (m, error of the positions sent); ``measure``, which restarts the meter.
-
-        Raises
-        ------
-        InputError
-            There is no such command, or an argument is invalid.
+        (m, error of the positions sent); ``measure``, which restarts the meter. Raises InputError: there is no such
+        command, or an argument is invalid.
         """
 
     def state(self) -> dict[str, Any]:
@@ -621,17 +565,7 @@ class Emulation(Protocol):
 class EmulationProcess:
     """An :class:`Emulation` in a separate process.
 
-    Parameters
-    ----------
-    module : str
-        Of the program, dotted.
-    options : mapping
-        Of the emulator.
-
-    Raises
-    ------
-    RunError
-        It did not start.
+    ``module``: of the program, dotted; ``options``: of the emulator. Raises RunError: it did not start.
     """
 
     def __init__(self, module: str, options: Mapping[str, Any]) -> None:
@@ -729,22 +663,7 @@ class EmulationProcess:
 
 
 def emulation(driver: str, options: Mapping[str, Any]) -> Emulation:
-    """Start the emulator of a shipped driver.
-
-    Parameters
-    ----------
-    options : Mapping[str, Any]
-        Of the emulator.
-
-    Returns
-    -------
-    Emulation
-
-    Raises
-    ------
-    InputError
-        The driver has no emulator.
-    """
+    """Start the emulator of a shipped driver. Raises InputError: the driver has no emulator."""
     name = f"{__package__}.{driver}"
     if not driver.isidentifier() or importlib.util.find_spec(name) is None:
         raise InputError(

@@ -34,13 +34,7 @@ _KNOWN: Final = frozenset({"axes", "rate", "reach"})
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
-    """Start the gamepad.
-
-    Raises
-    ------
-    InputError
-        An option is unknown, or its value is invalid.
-    """
+    """Start the gamepad. Raises InputError: an option is unknown, or its value is invalid."""
     given = OptionReader("emulated gamepad", options, _KNOWN)
     given.number("rate", 250.0, above=True, most=1e4)
     given.number("reach", 0.1, above=True)

@@ -138,13 +138,7 @@ _LOGGED: Final = 20000  # changes of the force kept until they are asked for
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
-    """Start an emulated paddle.
-
-    Raises
-    ------
-    InputError
-        An option is unknown, or its value is invalid.
-    """
+    """Start an emulated paddle. Raises InputError: an option is unknown, or its value is invalid."""
     check(options)
     return EmulationProcess(__name__, options)
 
@@ -165,13 +159,7 @@ def check(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class EmulatedHapkit:
-    """The emulated device: board, handle and line.
-
-    Parameters
-    ----------
-    options : mapping
-        Complete, as :func:`check` returns them.
-    """
+    """The emulated device: board, handle and line. ``options``: complete, as :func:`check` returns them."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options

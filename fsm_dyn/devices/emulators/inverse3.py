@@ -41,13 +41,7 @@ _IDLE: Final = 0.001  # s between updates of the handles without a request
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
-    """Start the service.
-
-    Raises
-    ------
-    InputError
-        An option is unknown, or its value is invalid.
-    """
+    """Start the service. Raises InputError: an option is unknown, or its value is invalid."""
     check("inverse3", options, _KNOWN)
     given = OptionReader("emulated inverse3", options, options)
     given.choice("service", "3.5", FORMATS)

@@ -43,12 +43,8 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
 class HaplyBoard:
     """The board's half of the messages: their decoding, and its configuration.
 
-    Attributes
-    ----------
-    resolutions : tuple of float
-        Counts per revolution of the encoders of ports 1 and 2; empty until configured.
-    unknown : int
-        Bytes outside messages.
+    ``resolutions``: counts per revolution of the encoders of ports 1 and 2; empty until configured. ``unknown``: bytes
+    outside messages.
     """
 
     def __init__(self, device: int) -> None:

@@ -31,13 +31,7 @@ _KNOWN: Final = frozenset({"port", "velocity"})
 
 
 def start(options: Mapping[str, Any]) -> EmulationProcess:
-    """Start the program.
-
-    Raises
-    ------
-    InputError
-        An option is unknown, or its value is invalid.
-    """
+    """Start the program. Raises InputError: an option is unknown, or its value is invalid."""
     check("udp", options, _KNOWN)
     return EmulationProcess(__name__, options)
 
