@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -188,6 +188,14 @@ class ModeColumns:
     leaving: list[int]
 
 
+class KnownTables(NamedTuple):
+    """Tables of some charts, kept for the runs that come to them again; ``places``: see :class:`GuardEnclosures`."""
+
+    charts: tuple[ModeChart, ...]
+    tables: Tables
+    places: dict[int, tuple[int, int]]
+
+
 class Executable:
     """The running form of an automaton.
 
@@ -241,6 +249,8 @@ class Executable:
         self._names: dict[tuple[int, ...], ModeName] = {}
         self._growing: st.GrowingTables | None = None  # of all charts, while modes are appended
         self._places: dict[int, tuple[int, int]] = {}  # of the code of enclosures by its identity, see GuardEnclosures
+        self._first: KnownTables | None = None  # before a chart beside the first ones was appended
+        self._appended: dict[tuple[int, int, int], tuple[Tables, KnownTables]] = {}  # by tables, mode and programs
         self._contact_flags_of_modes = _flags_of_modes(automaton, self._gated)
         self.tables = self._build()
 
@@ -252,8 +262,12 @@ class Executable:
             return
         known: set[int] = set()
         first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
-        if len(first) < len(self.charts):
+        if self._first is not None and [*map(id, first)] == [*map(id, self._first.charts)]:
+            self._take(self._first)
+            self._numbered = len(first)
+        elif len(first) < len(self.charts):
             self.charts = first
+            self._forget_tables()
             self._numbers, self._numbered = {}, 0
             kept = {id(chart.programs) for chart in first}
             self._columns = {key: columns for key, columns in self._columns.items() if key in kept}
@@ -266,7 +280,17 @@ class Executable:
         if not numerics.same(known):
             self._columns.clear()
             self._guard_rows.clear()
+            self._forget_tables()
             self.tables = self._build()
+
+    def _take(self, known: KnownTables) -> None:
+        """Have these charts and their tables."""
+        self.charts, self.tables, self._places = list(known.charts), known.tables, known.places
+
+    def _forget_tables(self) -> None:
+        """Forget tables of runs before."""
+        self._first = None
+        self._appended.clear()
 
     def charts_known(self) -> KnownCharts:
         """Charts requested by the run so far, with which :meth:`restore_charts` makes the same charts again."""
@@ -374,10 +398,18 @@ class Executable:
         return programs
 
     def _append(self, mode: int, programs: ModePrograms) -> None:
+        before, key = self.tables, (id(self.tables), mode, id(programs))
+        if len(self.charts) == len(self._numbers):
+            self._first = KnownTables(tuple(self.charts), before, self._places)
+        if key in self._appended:  # by a run before
+            self._take(self._appended[key][1])
+            self._number_charts()
+            return
         kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
         rhs, full = (kernel.address for each in kernels for kernel in each)
         self.charts.append(self._with_core(ModeChart(mode, programs, rhs, full, code=kernels)))
         self.tables = self._with_last()
+        self._appended[key] = before, KnownTables(tuple(self.charts), self.tables, self._places)
 
     def _with_core(self, chart: ModeChart) -> ModeChart:
         """Return a chart with the kernels for steps without some guards, if there are any."""
@@ -466,22 +498,27 @@ class Executable:
         """Return the tables with the chart appended last, at a cost that does not grow with their number."""
         chart = self.charts[-1]
         column = self._columns_of(chart.programs)
-        sizes, count = self.tables.sizes, column.guards.shape[1]
+        sizes, count = self.tables.sizes.copy(), column.guards.shape[1]
         code = column.enclosure
-        if count > sizes[Sizes.MAX_GUARDS] or not (code is None or id(code.words) in self._places):
+        if count > sizes[Sizes.MAX_GUARDS]:
             return self._build()
         if self._growing is None or self._growing.tables is not self.tables:
             self._growing = st.GrowingTables(self.tables)
+        enclosures: dict[str, npt.NDArray[Any]] = {}
+        if code is not None and id(code.words) not in self._places:
+            place = len(self.tables.enclosure_code), int(sizes[Sizes.PROOF_WORDS])
+            self._places = self._places | {id(code.words): place}
+            enclosures, larger = st.further_enclosure(self.tables, code, count)
+            sizes[list(larger)] = list(larger.values())
         begin, room = (-1, 0) if code is None else self._places[id(code.words)]
         leaves = np.zeros((len(self.automaton.user_transitions), 1), np.int8)
         leaves[column.leaving] = 1
-        grown = sizes.copy()
-        grown[Sizes.N_MODES] += 1
+        sizes[Sizes.N_MODES] += 1
         self._number_charts()
         far = far_tables(self._far, [chart.core], [chart.guard_kernels], [count]) if self._far is not None else {}
         far.pop("shape_centres", None)
         return self._growing.append(
-            far | {
+            far | enclosures | {
                 "mode_rhs": np.array([0 if chart.online else chart.rhs]),
                 "mode_full": np.array([0 if chart.online else chart.full]),
                 "mode_online": np.array([chart.online]),
@@ -495,7 +532,7 @@ class Executable:
                 "mode_enclosure": np.array([begin]), "enclosure_room": np.array([room]),
                 "guard_enclosure": np.full(count, -1) if code is None else code.outputs,
             },
-            sizes=grown,
+            sizes=sizes,
             transition_leaves=np.hstack([self.tables.transition_leaves, leaves]),
         )  # fmt: skip
 

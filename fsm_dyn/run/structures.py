@@ -196,8 +196,7 @@ def guard_enclosures(
         values = max(values, code.values + solved_values(code.unknowns, guards))
         at += 1 + len(code.words)
         constants += len(code.numbers)
-        kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
-        kept += 2 + 2 * code.moving + 2 * code.terms if code.terms else 0
+        kept += kept_words(code, guards)
     outputs = [
         np.full(count, _ABSENT, np.int64) if code is None else code.outputs
         for code, count in zip(codes, counts, strict=True)
@@ -215,6 +214,28 @@ def guard_enclosures(
         },
         {key: (begin[key], room[key]) for key in distinct},
     )
+
+
+def kept_words(code: EnclosureCode, guards: int) -> int:
+    """Return how many numbers are kept from step to step for a code with so many guards (guard_proof.c)."""
+    kept = 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
+    return kept + (2 + 2 * code.moving + 2 * code.terms if code.terms else 0)
+
+
+def further_enclosure(
+    tables: Tables, code: EnclosureCode, guards: int
+) -> tuple[dict[str, NDArray[Any]], dict[int, int]]:
+    """Return the entries of a code behind those of tables, and the sizes that it changes."""
+    sizes = tables.sizes
+    entries = {
+        "enclosure_code": np.concatenate([[len(tables.enclosure_numbers)], code.words]),
+        "enclosure_numbers": code.numbers,
+    }
+    return entries, {
+        Sizes.MAX_MOVING: max(int(sizes[Sizes.MAX_MOVING]), code.moving),
+        Sizes.MAX_VALUES: max(int(sizes[Sizes.MAX_VALUES]), code.values + solved_values(code.unknowns, guards)),
+        Sizes.PROOF_WORDS: int(sizes[Sizes.PROOF_WORDS]) + kept_words(code, guards),
+    }
 
 
 def solved_values(unknowns: int, guards: int) -> int:

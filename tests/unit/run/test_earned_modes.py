@@ -5,6 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.online import OnlineMode, usual_allowance
 
 EVALUATIONS = 7  # of a trial step of dopri5: six stages and its end
@@ -56,6 +57,25 @@ def test_a_run_does_not_depend_on_what_earlier_runs_derived(reel):
     extended = fsm_dyn.simulate(simulator.extended_graph(), 1.0)
     assert not charts(extended).any()
     assert content(extended) != alone
+
+
+def test_tables_of_kernels_taken_over_are_put_together_once(monkeypatch):
+    """Of the third run on nothing is put together, whether a run between the two came to other charts."""
+    built = []
+    append, build = Executable._with_last, Executable._build
+    monkeypatch.setattr(Executable, "_with_last", lambda self: built.append("appended") or append(self))
+    monkeypatch.setattr(Executable, "_build", lambda self: built.append("built") or build(self))
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile("piano_action_simple"))
+    runs = [content(simulator.run(0.5, derive_after=300))]
+    assert built.count("appended") > 3
+    runs += [content(simulator.run(0.5, derive_after=300))]
+    built.clear()
+    runs += [content(simulator.run(0.5, derive_after=300))]
+    assert not built
+    simulator.run(0.1, parameters={"g": "8 m/s^2"}, derive_after=300)
+    runs += [content(simulator.run(0.5, derive_after=300))]
+    assert runs[1] == runs[2] == runs[3]
+    assert content(fsm_dyn.Simulator(simulator.graph).run(0.5, derive_after=300))[:3] == runs[0][:3] == runs[1][:3]
 
 
 def test_a_run_interrupted_between_two_steps_takes_over_at_the_same_one(reel, monkeypatch):
