@@ -579,6 +579,7 @@ def _least_motion(M: Array, A: Array, target: Array) -> Array:
 #
 # Periodic motions, found as fixed points of a return map by Newton's method.
 
+NEUTRAL = 1e-8  # a multiplier within this of 1 is 1, up to the errors of runs
 PLAIN_RETURNS = 3  # before Newton's method begins, and if it does not converge
 ITERATIONS = 40
 HALVINGS = 6
@@ -600,7 +601,7 @@ class LimitCycle:
         The memory there.
     floquet_multipliers : ndarray of complex, shape (d,)
         Eigenvalues of the return map on its section of dimension d, the largest first: factors of deviations over one
-        return.  The cycle is stable if all are below 1 in magnitude.
+        return.  The cycle is stable if all are below 1 in magnitude, by more than their error of 1e-8.
     states : tuple of str
         Names of coordinates, speeds and varying memory, in the order of the rows of ``monodromy``.
     monodromy : ndarray, shape (n_z, n_z)
@@ -627,8 +628,8 @@ class LimitCycle:
 
     @property
     def stable(self) -> bool:
-        """Whether every Floquet multiplier is below 1 in magnitude."""
-        return bool(np.all(np.abs(self.floquet_multipliers) < 1.0))
+        """Whether every Floquet multiplier is below 1 in magnitude, by more than its error."""
+        return bool(np.all(np.abs(self.floquet_multipliers) < 1.0 - NEUTRAL))
 
     @property
     def initial(self) -> dict[str, float | str]:
@@ -665,7 +666,7 @@ def limit_cycle(
         Coordinates and memory with growth from return to return, without effect on the motion: a distance walked, an
         angle turned, a count. As a mapping, with the growth of each (SI, or an expression of parameters): ``{"wheel":
         "pitch", "tooth": 1}``, for a mechanism with this period, in which the contacts of the next tooth replace those
-        of the last.
+        of the last; one that turns out to be without effect has no multiplier either.
     symmetry : mapping of str to str, optional
         New names after each return, for cycles of symmetric halves: ``{"qL": "qR", "qR": "qL"}``.  Speeds
         ``<q>_dot`` and the contacts follow.
@@ -717,6 +718,7 @@ def limit_cycle(
             point = search.again(point, search.go(point, settled=False).point)
     point, found = search.newton(point, tol)
     derivative, basis = returns.derivative(found)
+    moved = [i for i in search.kept if states[i] not in growth or not _merely_shifts(derivative, i)]
     whole = setting.run(point.x, point.context, point.states, found.time)
     return LimitCycle(
         period=returns.period(found, point),
@@ -724,7 +726,7 @@ def limit_cycle(
         u=point.x[len(layout.q) :],
         mode=setting.executable.automaton.name_of(point.states).name,
         memory=dict(zip(layout.memory, point.context[layout.memory_slice].tolist(), strict=True)),
-        floquet_multipliers=_multipliers(derivative, basis, search.kept),
+        floquet_multipliers=_multipliers(derivative, basis, moved),
         states=states,
         monodromy=derivative,
         residual=search.size(search.residual(point, found)),
@@ -828,12 +830,18 @@ def _growth(advancing: Sequence[str] | Mapping[str, float | str], setting: Analy
     }
 
 
+def _merely_shifts(derivative: Array, i: int) -> bool:
+    """Whether a deviation of this state returns as it was, and changes no other one."""
+    return float(np.abs(derivative[:, i] - np.eye(len(derivative))[i]).max()) <= NEUTRAL
+
+
 def _multipliers(derivative: Array, basis: Array, kept: list[int]) -> npt.NDArray[np.complex128]:
     """Return the eigenvalues of a return map within its section, the largest first.
 
     ``derivative`` (n_z, n_z), of the map; ``basis`` (n_z, d), of the section after it; ``kept``: states that count.
     """
-    reduced = np.linalg.qr(basis[kept])[0][:, : np.linalg.matrix_rank(basis[kept], 1e-9)] if basis.size else basis[kept]
+    directions, lengths, _ = np.linalg.svd(basis[kept], full_matrices=False)
+    reduced = directions[:, lengths > 1e-9]
     found = np.linalg.eigvals(reduced.T @ derivative[np.ix_(kept, kept)] @ reduced).astype(np.complex128)
     return found[np.argsort(-np.abs(found), kind="stable")]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.language.loader import load
 
 WALLS = {
     "fsm_dyn": 1,
@@ -238,3 +239,40 @@ def test_a_ratchet_repeats_itself_tooth_by_tooth():
     assert (found.contacts, found.memory_shift.tolist()) == ((0, 1), [-1.0])
     with pytest.raises(fsm_dyn.InputError, match="contact 'flank' has no counterpart"):
         Relabelling.of(automaton, {}, {"q": pitch}, x, context)
+
+
+@pytest.mark.parametrize("section", ["floor1 closes", "y_dot falling", "y_dot + 1 falling", "y - 0.5 falling"])
+def test_every_section_has_the_same_multipliers(section):
+    """An elastic ball keeps its height, and a wind that grows with its speed drives it by exp(c T / m) in a hop."""
+    ball = fsm_dyn.compile({
+        "fsm_dyn": 1, "name": "ball", "coordinates": ["y", "x"], "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+        "bodies": {"ball": {"center": "P", "mass": 1}}, "contacts": {"floor1": {"gap": "y", "restitution": 1}},
+        "loads": [{"gravity": "-9.81*N.y"}, {"force": "0.2*x_dot*N.x", "at": "P"}], "initial": {"y": 1},
+    })  # fmt: skip
+    cycle = fsm_dyn.limit_cycle(ball, section, advancing=["x"])
+    np.testing.assert_allclose(cycle.period, 2 * np.sqrt(2 / 9.81), rtol=1e-9)
+    np.testing.assert_allclose(cycle.floquet_multipliers, [np.exp(0.2 * cycle.period), 1.0], rtol=1e-8)
+    assert not cycle.stable
+
+
+@pytest.mark.parametrize(("section", "corners"), [("q + 0.3 falling", 1), ("rim_1 closes", 8)])
+def test_distance_without_effect_has_no_multiplier(section, corners):
+    """An octagon rolls from corner to corner: the share of the spin kept by an impact, squared."""
+    places = ", ".join(f"[sin({k}*pi/4)/2, -cos({k}*pi/4)/2]" for k in range(8))
+    text = f"""
+fsm_dyn: 1
+name: octagon
+coordinates: [x, y, q]
+frames: {{B: {{parent: N, rotate: {{z: q}}}}}}
+points: {{C: {{from: O, at: x*N.x + y*N.y}}}}
+bodies: {{wheel: {{frame: B, center: C, mass: 2, inertia: {{zz: 0.1}}}}}}
+shapes: {{hub: {{polygon: {{frame: B, points: [{places}]}}}}, slope: {{line: {{along: N.x}}, side: N.y}}}}
+contacts: {{rim: {{between: [hub, slope], friction: inf}}}}
+loads: [{{gravity: 9.81*(sin(0.1)*N.x - cos(0.1)*N.y)}}]
+initial: {{y: 0.5, q_dot: -2, x_dot: 1}}
+"""
+    growth = {"q": -corners * np.pi / 4, "x": corners * np.sin(np.pi / 8)}
+    cycle = fsm_dyn.limit_cycle(fsm_dyn.compile(load("octagon", text=text)), section, advancing=growth)
+    kept = (0.1 + 2 * 0.5**2 * np.cos(np.pi / 4)) / (0.1 + 2 * 0.5**2)
+    np.testing.assert_allclose(cycle.floquet_multipliers, [kept ** (2 * corners)], rtol=1e-6)
+    assert cycle.stable
