@@ -38,7 +38,7 @@ from tests.campaigns.run import outcome, pending, run
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
-EXCLUDED = 42
+EXCLUDED = 24
 LAWS_FOUND = (
     1627,  # the error of the method is larger than the energy balance may leave
     6883,  # a ratchet that is driven back with its pawl in the air

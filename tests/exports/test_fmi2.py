@@ -181,7 +181,7 @@ def test_derivatives_are_there_before_the_run_begins(slave):
 @pytest.mark.parametrize(
     ("version", "count", "flags"),
     [
-        ("3", 500, []),
+        ("3", 200, []),
         pytest.param("3", 10_000, [], marks=LONG),
         pytest.param("2", 10_000, SANITIZE, marks=LONG),
         pytest.param("3", 10_000, SANITIZE, marks=LONG),
