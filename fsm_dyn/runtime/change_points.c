@@ -158,6 +158,7 @@ FSM_LOCAL void fsm_note_passage(struct fsm_rank *rank, double t, double t_end, d
 
 #define FSM_AHEAD_OFTEN     0.25  // part of the time in which rows could vanish after which they are looked at again
 #define FSM_UNSEEN_STEPS    64.0  // steps after which they are looked at in any case
+#define FSM_UNSEEN_SHARE    0.25  // the same of many rows, times the square of their number: a look costs its cube
 #define FSM_FASTER          2.0   // times as fast as when they were looked at, they are looked at again
 #define FSM_COINCIDENT      1.3   // change points whose times are within this ratio are kept clear of as one
 #define FSM_REAL            0.3   // an eigenvalue with a smaller imaginary part, relative, is a time
@@ -503,7 +504,8 @@ FSM_LOCAL bool fsm_look_ahead(const struct fsm_run *run)
     rank->unseen += 1.0;
     // what is at rest may start moving
     bool faster = fsm_motion_of(tables, x, x_dot, tables->sizes->n_q) > FSM_FASTER * rank->motion;
-    if (t >= rank->left_at || faster || rank->lands != 0.0 || rank->unseen > FSM_UNSEEN_STEPS) {
+    double unseen = fsm_larger(FSM_UNSEEN_STEPS, FSM_UNSEEN_SHARE * fsm_square(rank->active));
+    if (t >= rank->left_at || faster || rank->lands != 0.0 || rank->unseen > unseen) {
         rank->unseen = 0.0;
         fsm_assess(run);
         return true;

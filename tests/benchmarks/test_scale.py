@@ -21,7 +21,7 @@ from mechanisms.four_bar_row import four_bar_row
 from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark
-LENGTHS = {"chain": (chain, (8, 16, 32, 64, 160)), "four-bar row": (four_bar_row, (8, 14, 24, 40))}
+LENGTHS = {"chain": (chain, (8, 16, 32, 64, 160)), "four-bar row": (four_bar_row, (8, 16, 32, 64, 96))}
 STEEPEST = 1.3
 STEPS = 400
 STEP = 1e-4

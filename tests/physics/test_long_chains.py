@@ -7,6 +7,7 @@ import importlib
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import fsm_dyn
 from fsm_dyn.derive.derivation import derive
@@ -198,6 +199,19 @@ def test_a_row_of_parallelograms_is_one_pendulum():
         y = y + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
     rods = [graph.automaton.terms.layout.q.index(f"rod{i}") for i in range(6)]
     np.testing.assert_allclose(run.q[-1, rods], y[0], rtol=0, atol=1e-8)
+
+
+def test_a_long_row_passes_its_change_points_when_its_pendulum_lies_flat():
+    """Rows of many loops are looked at every some hundred short steps, unless they may lose rank before."""
+    graph = fsm_dyn.compile(four_bar_row(24))
+    run = fsm_dyn.simulate(graph, until=1.0, method="rk4", step=2e-4)
+    inertia, moment = pendulum(24, 1.0, 1.0, 9.81)
+    flat = solve_ivp(
+        lambda t, y: [y[1], moment / inertia * np.sin(y[0])], (0.0, 1.0), [0.5, 1.0], method="DOP853",
+        events=lambda t, y: np.cos(y[0]), rtol=1e-12, atol=1e-12,
+    )  # fmt: skip
+    assert len(flat.t_events[0]) == 2
+    np.testing.assert_allclose([passage.time for passage in run.change_points], flat.t_events[0], rtol=0, atol=1e-7)
 
 
 def test_a_saved_long_chain_gives_the_same_modes(tmp_path):
