@@ -12,6 +12,7 @@ from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.contact_geometry import ContactKinematics, CurveParameter
 from fsm_dyn.derive.reduction import cost
+from fsm_dyn.derive.solid_pairs import SolidPair
 from fsm_dyn.derive.speeds import Speeds, sample
 from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra, require_independent
 from fsm_dyn.derive.terms import ConstraintRow, ContactTerms, Role
@@ -74,7 +75,8 @@ class ConstraintRowBuilder:
 
     ``system``, ``speeds``: the model and its generalized speeds; ``motion``: with all speeds as symbols, kinematic ones
     included; ``algebra``: algebra over this motion; ``flow``: rates of coordinates, time and inputs with kinematic
-    speeds at zero; ``kinematics``: of the contacts between shapes.
+    speeds at zero; ``kinematics``: of the contacts between shapes; ``pairs``: of two
+    polyhedra.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class ConstraintRowBuilder:
         algebra: NodeAlgebra,
         flow: Mapping[Node, Node],
         kinematics: Mapping[str, ContactKinematics],
+        pairs: Mapping[str, SolidPair],
     ) -> None:
         self.system = system
         self._speeds = speeds
@@ -93,7 +96,8 @@ class ConstraintRowBuilder:
         self._flow = flow
         self._symbols = motion.speeds
         self._still = dict.fromkeys(self._symbols, system.graph.zero)
-        self.kinematics = kinematics
+        self.kinematics = {**kinematics, **{name: pair.meeting for name, pair in pairs.items()}}
+        self._pairs = pairs
         self._numbers: Mapping[str, int] = {}
 
     # -- constraints ---------------------------------------------------------------------------------------
@@ -208,6 +212,15 @@ class ConstraintRowBuilder:
     def _met(self, contact: FeatureContact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:
         """Return the rows of a contact between shapes: normal, and with friction also tangent."""
         text = Text(" and ".join(feature.shape for feature in contact.features), contact.where)
+        pair = self._pairs.get(contact.name)
+        if pair is not None:
+            roles: tuple[Role, ...] = ("normal", "tangent", "tangent2")
+            if pair.idle >= 0:
+                raise _constrains_nothing(contact.name, roles[pair.idle], text)
+            return [
+                ConstraintRow(contact.name, "contact", role, row.A, row.b, row.gamma, row.residual, index)
+                for role, row in zip(roles, pair.rows, strict=False)
+            ]
         rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index, meeting)]
         if contact.has_friction:
             rows.append(self._velocity(contact.name, "contact", "tangent", meeting.slip, text, index))
@@ -237,7 +250,7 @@ class ConstraintRowBuilder:
             restitution=self.system.graph.zero,
             tangential_restitution=self.system.graph.zero,
             reach=reach,
-            reach_rate=None if reach is None else tangent([reach], self._flow)[0],
+            reach_rate=self._reach_rate(contact.name, reach),
         )
         match contact:
             case SurfaceContact():
@@ -251,6 +264,11 @@ class ConstraintRowBuilder:
             case BearingContact():
                 return replace(found, in_space=contact.across is not None)
         return found
+
+    def _reach_rate(self, name: str, reach: Node | None) -> Node | None:
+        if name in self._pairs:
+            return self._pairs[name].reach_rate
+        return None if reach is None else tangent([reach], self._flow)[0]
 
     def _with_loads(self, terms: list[ContactTerms]) -> list[ContactTerms]:
         """Add the rows with the loads of bearings: of constraints, or the normal one of a contact."""
@@ -334,12 +352,7 @@ class ConstraintRowBuilder:
         A, b = tuple(columns[:-1]), columns[-1]
         # a row to impose that no motion could break counts as a redundant one
         if not self._is_imposed(name) and self._vanishes(A):
-            raise ModelError(
-                f"the {_noun(role)} of '{name}' constrains nothing: no speed has a share in it",
-                text.where,
-                found=f"'{text.text}'",
-                remedy="it can be neither held nor broken by any motion: correct it or leave it out",
-            )
+            raise _constrains_nothing(name, role, text)
         return ConstraintRow(name, owner, role, A, b, self._gamma(A, b, rate), residual, contact)
 
     def _is_imposed(self, name: str) -> bool:
@@ -369,6 +382,15 @@ class ConstraintRowBuilder:
         value = self._speed_of(A, b)
         options = [reduce(gamma) for gamma in tangent([reduce(value), rate], self._flow)]
         return min(options, key=lambda node: cost([node]))
+
+
+def _constrains_nothing(name: str, role: Role, text: Text) -> ModelError:
+    return ModelError(
+        f"the {_noun(role)} of '{name}' constrains nothing: no speed has a share in it",
+        text.where,
+        found=f"'{text.text}'",
+        remedy="it can be neither held nor broken by any motion: correct it or leave it out",
+    )
 
 
 def _noun(role: Role) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeGuard
 
@@ -12,6 +13,7 @@ from fsm_dyn.derive.kinematics import NEWTONIAN, Vector
 from fsm_dyn.derive.symbols import MechanismSymbols
 from fsm_dyn.derive.velocities import Motion
 from fsm_dyn.language.contacts import FeatureContact
+from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.scales import own_scales
 from fsm_dyn.language.shape_geometry import solid_thickness
 from fsm_dyn.language.shapes import Feature, PolygonShape, SolidShape
@@ -46,6 +48,7 @@ class ContactKinematics:
     gap_slope: Node | None = None
     # of two edges, in own units of length: positive where their gap may be that of the two polyhedra
     valid: Node | None = None
+    closing: Node | None = None  # m/s; of two polyhedra derived together, the rate of the gap
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,11 @@ ADMITTED: Final = 5e-10  # own units: how far beyond its ends, or its fans of no
 OVERLAP: Final = 1e-8  # own units; extension of a face at a concave end: ten times the tolerance of a gap
 
 
+def feature_contacts(mechanism: Mechanism) -> list[FeatureContact]:
+    """Return the contacts of features of shapes of a `mechanism`."""
+    return [contact for contact in mechanism.contacts.values() if isinstance(contact, FeatureContact)]
+
+
 class ContactGeometry:
     """Derives contact kinematics. ``motion``: with all speeds as symbols."""
 
@@ -207,10 +215,9 @@ class ContactGeometry:
         mechanism = system.mechanism
         self._length = own_scales(mechanism, parameter_values(mechanism)).length
 
-    def all(self) -> dict[str, ContactKinematics]:
-        """Return the kinematics of all contacts between shapes, by name."""
-        contacts = self.system.mechanism.contacts.values()
-        return {contact.name: self.of(contact) for contact in contacts if isinstance(contact, FeatureContact)}
+    def all(self, contacts: Iterable[FeatureContact]) -> dict[str, ContactKinematics]:
+        """Return the kinematics of contacts between shapes, by name."""
+        return {contact.name: self.of(contact) for contact in contacts}
 
     def of(self, contact: FeatureContact) -> ContactKinematics:
         """Return the kinematics of the two features of a contact.
@@ -287,7 +294,8 @@ class ContactGeometry:
             ]
             heights = [space.dot(edge, face.normal) for edge in ball.edges] if inside else []
             across = self._slip(ball, face, place, face.across, sign)
-            return ContactKinematics(gap, slip, _least(inside), across=across, aspect=_least(heights))
+            closing = self._closing(ball, face, place, face.normal)
+            return ContactKinematics(gap, slip, _least(inside), across=across, aspect=_least(heights), closing=closing)
         reach = [self._along(center, face)] if face.length is not None else []
         if ball.span is not None:
             reach.append(self._within(ball, space.scale(-ball.radius, face.normal)))
@@ -487,7 +495,15 @@ class ContactGeometry:
         apart = functions.sqrt(aside) - sine * first.length - PARALLEL * thickness
         admitted = ADMITTED * self._length
         valid = _least([_of(reach) + admitted, aspect + admitted, gap + thickness, -apart])
-        return ContactKinematics(gap, slip, reach, across=across, aspect=aspect, valid=_of(valid) / self._length)
+        return ContactKinematics(
+            gap,
+            slip,
+            reach,
+            across=across,
+            aspect=aspect,
+            valid=_of(valid) / self._length,
+            closing=self._closing(first, second, place, normal),
+        )
 
     def _thickness(self, contact: FeatureContact) -> float:
         """Return half the least thickness of two polyhedra (m) with the parameters of the file."""
@@ -539,6 +555,10 @@ class ContactGeometry:
         """Return the vector from the place of b to the place of a."""
         position = self.system.points.position(a.origin, b.origin)
         return self._space.sum((position, a.offset, self._space.negate(b.offset)))
+
+    def _closing(self, a: Round | EdgeLine, b: Flat | EdgeLine, place: Vector, normal: Vector) -> Node | None:
+        """Return the rate of a gap if it is not to be the derivative of the gap."""
+        return None
 
     def _slip(self, a: Round | EdgeLine, b: Flat | Round | EdgeLine, place: Vector, tangent: Vector, sign: int) -> Node:
         """Return the speed of the material of a relative to b's along the tangent; ``place`` is from a's origin."""

@@ -16,6 +16,7 @@ from fsm_dyn.derive.features import Shapes
 from fsm_dyn.derive.kane import InertiaShare, Kane, Loads
 from fsm_dyn.derive.kinematics import NEWTONIAN, Matrix
 from fsm_dyn.derive.reduction import condense
+from fsm_dyn.derive.solid_pairs import SolidPairs, solids_and_others
 from fsm_dyn.derive.speeds import Speeds, solve_speeds
 from fsm_dyn.derive.symbols import MechanismSymbols, NodeAlgebra, build_system
 from fsm_dyn.derive.terms import ContactTerms, Terms, TransitionTerms, TreeTerms
@@ -432,10 +433,10 @@ def derive(mechanism: Mechanism) -> Terms:
     long = is_long(system)
     free: Motion = tree_motion(system, speeds) if long else system.motion(speeds.rates)
     zero = system.graph.zero
-    kinematic = frozenset(speeds.kinematic)
-    held = free.at([zero if symbol in kinematic else symbol for symbol in free.speeds])
-    algebra = system.algebra(free, {})
-    meetings = ContactGeometry(system, Shapes(system, algebra), free).all()
+    held = free.at([zero if symbol in speeds.kinematic else symbol for symbol in free.speeds])
+    shapes = Shapes(system, system.algebra(free, {}))
+    solids, others = solids_and_others(system.mechanism)
+    meetings = ContactGeometry(system, shapes, free).all(others)
     followers = [follow(free, meeting.following, speeds) for meeting in meetings.values() if meeting.following]
     flow = flow_of(system, speeds, followers)
     names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
@@ -444,7 +445,8 @@ def derive(mechanism: Mechanism) -> Terms:
     algebra = system.algebra(held, names)
     loads = Loads(kane, algebra).gather(mechanism.loads)
     inertia = InertiaShare([], [zero] * free.n) if long else kane.equations(loads.gravity)
-    rows = ConstraintRowBuilder(system, speeds, free, system.algebra(free, names), flow, meetings)
+    pairs = SolidPairs(system, shapes, free, held, flow).pairs(solids)
+    rows = ConstraintRowBuilder(system, speeds, free, system.algebra(free, names), flow, meetings, pairs)
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))
     potential = sum((*loads.potential, *(item.stored for item in contacts if item.stored is not None)), start=zero)

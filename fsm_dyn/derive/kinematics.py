@@ -325,6 +325,10 @@ class Space:
         self.frames = frames
         self.reducer = reducer
 
+    def turned(self, components: Triple, source: str, target: str) -> Triple:
+        """Return the components in `target` of a vector with components in `source`."""
+        return self.frames.resolve(components, source, target)
+
     def vector(self, frame: str, components: Triple) -> Vector:
         """Return the vector with these components in one frame."""
         return Vector() if is_null(components) else Vector(((frame, components),))
@@ -368,7 +372,7 @@ class Space:
         zero = self.graph.zero
         x, y, z = zero, zero, zero
         for source, triple in vector:
-            dx, dy, dz = self.frames.resolve(triple, source, frame)
+            dx, dy, dz = self.turned(triple, source, frame)
             x, y, z = x + dx, y + dy, z + dz
         return (x, y, z)
 
@@ -385,8 +389,8 @@ class Space:
             return inner(a, b)
         # The simpler one stays, the other is turned: products with others share the result.
         if _simplicity(a) <= _simplicity(b):
-            return inner(a, self.frames.resolve(b, other, frame))
-        return inner(self.frames.resolve(a, frame, other), b)
+            return inner(a, self.turned(b, other, frame))
+        return inner(self.turned(a, frame, other), b)
 
     def square(self, vector: Vector) -> Node:
         """Return the scalar product with itself, from its parts or from components in one frame: the cheaper one."""
@@ -418,9 +422,9 @@ class Space:
         for frame, left in a:
             for other, right in b:
                 if frame == other or _simplicity(left) > _simplicity(right):
-                    results.append(self.vector(other, cross(self.frames.resolve(left, frame, other), right)))
+                    results.append(self.vector(other, cross(self.turned(left, frame, other), right)))
                 else:
-                    results.append(self.vector(frame, cross(left, self.frames.resolve(right, other, frame))))
+                    results.append(self.vector(frame, cross(left, self.turned(right, other, frame))))
         return self.sum(results)
 
 

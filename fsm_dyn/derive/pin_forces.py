@@ -20,7 +20,7 @@ import msgspec
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.constraint_rows import follow
-from fsm_dyn.derive.contact_geometry import ContactGeometry, ContactKinematics
+from fsm_dyn.derive.contact_geometry import ContactGeometry, ContactKinematics, feature_contacts
 from fsm_dyn.derive.derivation import flow_of
 from fsm_dyn.derive.features import Primitive, Round, Shapes
 from fsm_dyn.derive.kane import Kane, Loads
@@ -295,7 +295,9 @@ class PinForces:
         self._free = self.geometry.displaced.algebra(self.geometry.motion, moving)
         self._flow = flow_of(self.system, self.speeds)
         self._shapes = Shapes(self.geometry.displaced, self._free)
-        kinematics = _DisplacedContacts(self.geometry.displaced, self._shapes, self.geometry.motion).all()
+        kinematics = _DisplacedContacts(self.geometry.displaced, self._shapes, self.geometry.motion).all(
+            feature_contacts(self.mechanism)
+        )
         self.rows = tuple(self._row(name, role, kinematics) for name, role in rows)
 
     # -- rows ----------------------------------------------------------------------------------------------

@@ -318,7 +318,7 @@ def _turned(shape: PolygonShape, form: PolygonForm, values: Mapping[str, Paramet
 # Copies of a repeated shape have their number in front. The name of a contact is the given one, followed by the names
 # of its features if several pairs exist: ``wheel_floor``, ``box_floor_2``, ``wheel_step_face``.
 
-MOST_PAIRS = 400
+MOST_PAIRS = 1000
 
 
 def touching(
