@@ -399,7 +399,7 @@ def impact_program(automaton: Automaton, rows: Rows, constants: tuple[str, ...])
 # The flow within modes, the saltation matrix at every transition.
 #
 # A neighbouring motion meets a guard at another time, ``δτ = -(∇g·δx + ∂g/∂p·δp)/ġ``. Compared at equal times it has
-# moved with the flow before for so long and misses the flow after, so beside the derivative D of the jump it gains
+# moved with the flow before for so long and misses the flow after, so next to the derivative D of the jump it gains
 # ``(D f⁻ + ∂R/∂t - f⁺) δτ`` (docs/theory.md, "Sensitivities"; Leine and Nijmeijer, *Dynamics and Bifurcations of
 # Non-Smooth Mechanical Systems*, 2004, chapter 7).
 

@@ -20,7 +20,7 @@ from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.labels import told_states
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import LARGEST_FILE, equations_version, from_bytes, save, to_bytes
-from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arguments import check_arguments, typed
 from fsm_dyn.core.errors import InputError, Location, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.core.records import dataclass
@@ -242,6 +242,7 @@ class ModeGraph:
             )
         return graph
 
+    @typed
     def nx_with_successors(self, depth: int = 1) -> MultiDiGraph[str]:
         """Return :attr:`nx` with the targets of the guards of its modes, as known before any run.
 
@@ -297,8 +298,13 @@ class ModeGraph:
         -------
         ModeGraph
         """
+        # a program with an assessment has loaded this
+        from fsm_dyn.automaton.feasibility import GeometricFeasibility
+
+        check_arguments("ModeGraph.with_geometry", {"found": found}, {"found": GeometricFeasibility})
         return replace(self, geometry=found)
 
+    @typed
     def assess_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricFeasibility:
         """Return verdicts on closed contacts, alone and together, with the parameters of this graph.
 
@@ -333,6 +339,7 @@ class ModeGraph:
         n_q = len(self.automaton.terms.layout.q)
         return np.zeros(n_q) if self.start is None else self.start.x[:n_q]
 
+    @typed
     def prove_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricProofs:
         """Return a proof of each verdict ``impossible`` of :meth:`assess_geometry`, as data.
 
@@ -352,6 +359,7 @@ class ModeGraph:
         found = self.assess_geometry()
         return prove_geometry(self.automaton, self.parameters, self._configuration(), found, progress)
 
+    @typed
     def check_proofs(
         self, proofs: GeometricProofs, progress: Callable[[int, int], None] = lambda done, all_: None
     ) -> int:
@@ -373,8 +381,10 @@ class ModeGraph:
             A proof does not hold, or the proofs are of another model or other parameters.
         """
         # only on demand: it imports mpmath
+        from fsm_dyn.automaton.geometric_proofs import GeometricProofs
         from fsm_dyn.automaton.proof_check import check_proofs
 
+        check_arguments("ModeGraph.check_proofs", {"proofs": proofs}, {"proofs": GeometricProofs})
         return check_proofs(self.automaton, self.parameters, proofs, progress)
 
     def _geometry_key(self, begin: Array) -> str:
@@ -421,6 +431,7 @@ class ModeGraph:
             found.setdefault(edge.target, set())
         return found
 
+    @typed
     def with_modes(self, modes: Iterable[DerivedMode]) -> ModeGraph:
         """Return the graph with further modes; its present ones stay unchanged."""
         automaton = self.automaton
@@ -429,6 +440,7 @@ class ModeGraph:
                 automaton = automaton.with_mode(mode)
         return self if automaton is self.automaton else replace(self, automaton=automaton)
 
+    @typed
     def save(self, path: str | Path) -> None:
         """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy.
 

@@ -44,7 +44,7 @@ def run_version() -> str:
     return f"{equations_version()[:16]}-{SOURCES[:16]}"
 
 
-# The fields of an automaton in a file; one of a mode has its name and pattern beside its programs.
+# The fields of an automaton in a file; one of a mode has its name and pattern next to its programs.
 if TYPE_CHECKING:
     _StoredMode: TypeAlias = Any
     _Stored: TypeAlias = Any

@@ -23,7 +23,7 @@ from fsm_dyn.programs.traversal import substitute
 
 
 NOTHING = 1e-9  # an entry of N below this is zero
-SIGN = 1e-6  # relative to the largest entry beside it, or 1: an entry of N so far beyond zero has changed its sign
+SIGN = 1e-6  # relative to the largest entry next to it, or 1: an entry of N so far beyond zero has changed its sign
 MOST_LIMITS = 4096  # six contacts on one line take 111; a mode with more is refused, not truncated
 
 

@@ -35,7 +35,7 @@ CONTINUABLE: Final = (Status.DONE, Status.INTERRUPTED, Status.TOO_MANY_STEPS)
 
 
 class Savable(Protocol):
-    """State of a run beside the runtime's: a :class:`~fsm_dyn.run.executable.Executable`."""
+    """State of a run in addition to the runtime's: a :class:`~fsm_dyn.run.executable.Executable`."""
 
     def charts_known(self) -> KnownCharts:
         """Charts requested by the run."""

@@ -84,7 +84,7 @@ Place = tuple[tuple[int, ...], float, Floats, Floats]  # contact states, time (s
 
 @dataclass(frozen=True)
 class KnownCharts:
-    """Which charts a run has asked for, beside the first of every mode, and where; and where it did so in vain.
+    """Which charts a run has asked for, in addition to the first of every mode, and where; and where it did so in vain.
 
     ``places``: in the order in which they came.  ``in_vain``: contact states, and the pivot there.
     """
@@ -218,7 +218,7 @@ class Executable:
         self._given = len(automaton.modes)
         self._derived_charts: dict[tuple[tuple[int, ...], float, bytes, bytes], ModePrograms] = {}  # last used last
         self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
-        self._asked: list[Place] = []  # where the charts beside the first ones were asked for
+        self._asked: list[Place] = []  # where the charts after the first ones were asked for
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances)
@@ -249,7 +249,7 @@ class Executable:
         self._names: dict[tuple[int, ...], ModeName] = {}
         self._growing: st.GrowingTables | None = None  # of all charts, while modes are appended
         self._places: dict[int, tuple[int, int]] = {}  # of the code of enclosures by its identity, see GuardEnclosures
-        self._first: KnownTables | None = None  # before a chart beside the first ones was appended
+        self._first: KnownTables | None = None  # before a chart after the first ones was appended
         self._appended: dict[tuple[int, int, int], tuple[Tables, KnownTables]] = {}  # by tables, mode and programs
         self._contact_flags_of_modes = _flags_of_modes(automaton, self._gated)
         self.tables = self._build()

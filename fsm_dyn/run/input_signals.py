@@ -422,7 +422,7 @@ _TRUTH: Final = "true, false, a condition of t such as `t > 0.1 s`, {'steps': [[
 JUMP = 1e-9  # a smaller change at a breakpoint counts as continuous
 
 InputValue: TypeAlias = (
-    float | str | Sequence[tuple[float, float]] | Mapping[str, Any] | Callable[[float], float] | Array | Schedule
+    float | str | Sequence[Sequence[float | str]] | Mapping[str, Any] | Callable[[float], float] | Array | Schedule
 )
 
 

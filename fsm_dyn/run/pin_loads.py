@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
@@ -14,7 +15,6 @@ from fsm_dyn.draw.svg import table
 from fsm_dyn.run.scene import NEWTONIAN
 
 if TYPE_CHECKING:
-    from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.core.arrays import FloatArray
     from fsm_dyn.programs.pin_programs import PinInfo
     from fsm_dyn.run.extremes import Extremes

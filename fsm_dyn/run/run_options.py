@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, get_type_hints
 
-from fsm_dyn.core.arguments import check_arguments
+from fsm_dyn.core.arguments import check_arguments, types_of
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 
@@ -146,7 +146,7 @@ class RunOptions:
         if isinstance(steps, float) and steps.is_integer():  # such as 1e6
             object.__setattr__(self, "max_steps", int(steps))
         chosen = {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not item.default}
-        check_arguments("options of a run", chosen, self.__annotations__)
+        check_arguments("options of a run", chosen, _types() if chosen else {})
         if self.step is not None and not self.step > 0.0:
             raise InputError("the step is not positive", found=f"{self.step:g} s", allowed="more than 0 s, or no step")
         strategy = _checked_strategy(self.strategy, self.method, self.derive_after)
@@ -379,6 +379,18 @@ class Declared(NamedTuple):
     default: Any
 
 
+@functools.cache
+def _types() -> Mapping[str, Any]:
+    """Return the types of the options, of modules that a command line does not load when it starts."""
+    from fsm_dyn.core.arrays import FloatArray
+    from fsm_dyn.language.values import Parameters
+    from fsm_dyn.run.input_signals import InputValue
+    from fsm_dyn.run.tolerances import Tolerances
+
+    aliases = {"FloatArray": FloatArray, "Parameters": Parameters, "InputValue": InputValue}
+    return get_type_hints(RunOptions, localns={**aliases, "Tolerances": Tolerances})
+
+
 # -- Functions with the options as arguments by their names --------------------------------------------------
 
 P = ParamSpec("P")
@@ -420,7 +432,7 @@ def takes_options(
             except TypeError as error:
                 refuse_unknown(function.__name__, given)
                 raise TypeError(str(error).replace("RunOptions.__init__", function.__name__)) from None
-            check_arguments(function.__name__, {first.name: args[0]}, {first.name: first.annotation})
+            check_arguments(function.__name__, {first.name: args[0]}, types_of(function))
             return function(args[0], chosen)
 
         signature = inspect.Signature([first, *inspect.signature(options).parameters.values()])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
@@ -244,6 +245,7 @@ class Trajectory:
     def at(self, time: float) -> State: ...
     @overload
     def at(self, time: npt.NDArray[np.float64]) -> Samples: ...
+    @typed
     def at(self, time: float | npt.NDArray[np.float64]) -> State | Samples:
         """Return the state at a time between the rows, from the step's own quartic.
 
@@ -267,7 +269,8 @@ class Trajectory:
         ahead = partial(prospects, self.model, found)
         return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0], ahead)
 
-    def sample(self, times: npt.ArrayLike) -> Samples:
+    @typed
+    def sample(self, times: Sequence[float] | FloatArray) -> Samples:
         """Return rows at ``times`` (n,), with forces, outputs and energies; at a transition the later side.
 
         Raises
@@ -277,6 +280,7 @@ class Trajectory:
         """
         return self.run.sample(times)
 
+    @typed
     def resume(
         self,
         until: float,
@@ -328,6 +332,7 @@ class Trajectory:
             self, whole, until=until, max_steps=max_steps, on_failure=on_failure, progress=progress, **integration
         )
 
+    @typed
     def explain(self, time: float) -> Explanation:
         """Return the cause of the mode at a time, its contact forces and its guards.
 
@@ -362,6 +367,7 @@ class Trajectory:
         """Happenings, as sentences in order of time; successive impacts are one."""
         return self.reading.happenings
 
+    @typed
     def encounters(self, near: float = 0.0) -> tuple[Encounter, ...]:
         """Return for every pair of shapes when it first touched, how often, how near it came; the touching ones first.
 
@@ -372,6 +378,7 @@ class Trajectory:
         """
         return encounters(self.model, self.rows, self.transitions, near)
 
+    @typed
     def extremes(self, name: str) -> Extremes:
         """Return the least and greatest value of a coordinate, speed, input or output, between the rows too.
 
@@ -401,6 +408,7 @@ class Trajectory:
         """Sliding distance, force over distance and depth of the connections with the key ``wear``, by name."""
         return wear_of(self.rows, self.record.starts, self.run.between)
 
+    @typed
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").
 
@@ -416,6 +424,7 @@ class Trajectory:
         lines = describe_outcome(self.run)
         return (*lines, *(f"warning: {text}" for text in self.warnings))
 
+    @typed
     def save(self, path: str | Path) -> Path:
         """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.
 
@@ -452,6 +461,7 @@ class Trajectory:
         """Return the columns of connections and their wear, if they are asked for."""
         return data_sets.pin_columns(self.rows, self.wear) if pins else {}
 
+    @typed
     def to_csv(self, path: str | Path, pins: bool = False) -> Path:
         """Write every column as comma-separated text, numbers with the digits to read back exactly; return the path.
 
@@ -471,6 +481,7 @@ class Trajectory:
         """
         return data_sets.write_csv(self.rows, Path(path), self._more_columns(pins))
 
+    @typed
     def to_xarray(self, pins: bool = False) -> xarray.Dataset:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
 
@@ -490,6 +501,7 @@ class Trajectory:
         wear = self.wear if pins else None
         return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings, wear)
 
+    @typed
     def to_pandas(self, pins: bool = False) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
 
@@ -507,6 +519,7 @@ class Trajectory:
         """
         return data_sets.to_pandas(self.rows, self._more_columns(pins))
 
+    @typed
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.
 
@@ -527,6 +540,7 @@ class Trajectory:
         """
         return data_sets.write_netcdf(self.to_xarray(), Path(path))
 
+    @typed
     def to_parquet(self, path: str | Path, pins: bool = False) -> Path:
         """Write ``time``, ``mode`` and every column as Parquet and return the path.
 
@@ -551,6 +565,7 @@ class Trajectory:
         """
         return data_sets.write_parquet(self.rows, Path(path), self._more_columns(pins))
 
+    @typed
     def to_rerun(self, path: str | Path) -> Path:
         """Write the run for the viewer Rerun, ``.rrd``; return the path.
 
@@ -577,6 +592,7 @@ class Trajectory:
 
         return write_rrd(self.rows, self.transitions, self.sample, Path(path))
 
+    @typed
     def to_mcap(self, path: str | Path) -> Path:
         """Write the run for viewers such as Foxglove and Rerun, as MCAP with JSON schemas; return the path.
 
@@ -604,6 +620,7 @@ class Trajectory:
 
         return write_mcap(self.rows, self.transitions, self.sample, Path(path))
 
+    @typed
     def to_gltf(self, path: str | Path) -> Path:
         """Write the outlines with their motion as glTF 2.0, a binary file ``.glb``; return the path.
 
@@ -629,6 +646,7 @@ class Trajectory:
 
         return write_glb(self.rows, self.sample, Path(path))
 
+    @typed
     def to_usd(self, path: str | Path) -> Path:
         """Write the outlines with their motion as USD, ``.usda`` (text) or ``.usdc``; return the path.
 
