@@ -249,7 +249,11 @@ class Judge:
 
     def _eventually(self, compared: QuantityComparison, before: Text | None) -> Findings:
         deadline = np.full(self.count, math.inf) if before is None else self.number(before)
-        steps = self.steps.only(self.rows.t[self.steps.first] <= deadline[self.steps.run])
+        begin, run = self.rows.t[self.steps.first], self.steps.run
+        just_after = (begin > deadline[run]) & (begin <= deadline[run] + self._late)  # of a jump at the deadline
+        deadline = deadline.copy()
+        np.maximum.at(deadline, run[just_after], begin[just_after])
+        steps = self.steps.only(begin <= deadline[run])
         margin, time = self._greatest_margin(compared, steps, deadline)
         satisfied = self._satisfied(compared, margin, time)
         empty = np.bincount(steps.run, minlength=self.count) == 0
@@ -346,8 +350,11 @@ class Judge:
         return 1.0 if compared.op in (">", ">=") else -1.0
 
     def _satisfied(self, compared: QuantityComparison, margin: FloatArray, time: FloatArray) -> BoolArray:
-        """Return which runs satisfy a comparison with these margins at these times: one within the error does."""
-        satisfied: BoolArray = (margin > 0.0) | ((margin == 0.0) & (compared.op in ("<=", ">=")))
+        """Return which runs satisfy a comparison with these margins; equal sides may differ by the error there."""
+        satisfied: BoolArray = margin > 0.0
+        if compared.op in ("<", ">"):
+            return satisfied
+        satisfied |= margin == 0.0
         against = np.flatnonzero((margin < 0.0) & np.isfinite(margin) & ~np.isnan(time))
         if len(against) and self._numerics is not None:
             satisfied[against] = -margin[against] <= self._errors(compared.quantity, self._numerics, against, time)

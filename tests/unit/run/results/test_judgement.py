@@ -236,6 +236,37 @@ def test_a_margin_within_the_error_of_the_run_is_no_verdict_against(mirrored):
     assert min(margins) < 0.0
 
 
+def test_no_margin_is_judged_worse_than_a_smaller_one():
+    """A ball that touches the ground keeps `>=`, and `>` only where rounding leaves it above."""
+    graph = fsm_dyn.compile(load("rounding", text=ROUNDING.replace("trough(y) >= w\n", "trough(y) > w\n")))
+    simulator = fsm_dyn.Simulator(graph)
+    found = [simulator.run(until=3.0, parameters={"w": float(w)}).judge()["above"] for w in np.linspace(0.49, 0.51, 12)]
+    assert min(item.margin for item in found) < 0.0
+    assert [item.verdict == "met" for item in found] == [item.margin > 0.0 for item in found]
+
+
+@pytest.mark.parametrize("h", [0.5, 0.7, 0.9, 1.1, 1.3])
+def test_a_jump_at_the_deadline_is_in_time(h):
+    """The third impact of a ball, by its event and by the memory that counts it, at a time right up to rounding."""
+    third = np.sqrt(2.0 * h / 9.81) * (1.0 + 2.0 * 0.5 + 2.0 * 0.25)
+    text = (
+        ROUNDING[: ROUNDING.index("outputs")]
+        + f"""
+initial: {{y: w + {h} m}}
+memory: {{n: 0}}
+transitions: [{{from: "*", on: gr closes, set: {{n: n + 1}}}}]
+requirements:
+  in_time: eventually n >= 3 before {float(third)!r} s
+  too_late: eventually n >= 3 before {float(third) - 1e-9!r} s
+"""
+    )
+    found = fsm_dyn.simulate(
+        fsm_dyn.compile(load("late", text=text.replace(", h: 1 m +- 1 cm", ""))), until=3.0
+    ).judge()
+    assert [item.verdict for item in found.values()] == ["met", "violated"]
+    assert found["in_time"].time == pytest.approx(third, abs=1e-11)
+
+
 def test_a_study_judges_margins_as_a_run_does():
     graph = fsm_dyn.compile(load("rounding", text=ROUNDING))
     found = study(graph, sample="random", n=24, seed=1, jobs=1)
