@@ -305,17 +305,11 @@ static double asked_for(const struct fsm_run *run, double *missed)
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_work *work = run->work;
-    double t = run->state->clock->time;
-    fsm_vector x = run->state->x;
-    fsm_vector c = run->state->c;
-    int64_t mode = run->state->counters->mode;
+    const struct fsm_terms *terms = fsm_terms_at(run, run->state->clock->time, run->state->x);
     struct fsm_rank *rank = run->state->rank;
-    fsm_arena_clear(&work->arena);
     int64_t n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     fsm_vector sizes = fsm_rank_sizes(rank, n_rows), weights = fsm_rank_weights(rank, n_rows);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-    fsm_indices rows = fsm_rows_held(&work->arena, tables, mode, false);
+    fsm_indices rows = fsm_rows_held(&work->arena, tables, run->state->counters->mode, false);
     int64_t m = rows.n;
     fsm_vector scale = fsm_arena_vector(&work->arena, n_u);
     fsm_column_scales(terms, scale);
@@ -388,17 +382,11 @@ static int64_t count_vanishing(const struct fsm_run *run)
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_work *work = run->work;
-    double t = run->state->clock->time;
-    fsm_vector x = run->state->x;
-    fsm_vector c = run->state->c;
-    int64_t mode = run->state->counters->mode;
+    const struct fsm_terms *terms = fsm_terms_at(run, run->state->clock->time, run->state->x);
     struct fsm_rank *rank = run->state->rank;
-    fsm_arena_clear(&work->arena);
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u, n_rows = tables->sizes->n_rows;
     fsm_vector sizes = fsm_rank_sizes(rank, n_rows), weights = fsm_rank_weights(rank, n_rows);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-    fsm_indices rows = fsm_rows_held(&work->arena, tables, mode, false);
+    fsm_indices rows = fsm_rows_held(&work->arena, tables, run->state->counters->mode, false);
     int64_t m = rows.n;
     fsm_vector scale = fsm_arena_vector(&work->arena, n_u);
     fsm_column_scales(terms, scale);
@@ -411,7 +399,7 @@ static int64_t count_vanishing(const struct fsm_run *run)
     if (taken == m) {
         return 0;
     }
-    fsm_vector direction = fsm_arena_vector(&work->arena, n_u), x_dot = fsm_arena_vector(&work->arena, x.n);
+    fsm_vector direction = fsm_arena_vector(&work->arena, n_u), x_dot = fsm_arena_vector(&work->arena, run->state->x.n);
     for (int64_t i = 0; i < n_u; i++) {
         direction.at[i] = 1.0 + fmod(FSM_GOLDEN_RATIO * (double)(i + 1), 1.0);
     }

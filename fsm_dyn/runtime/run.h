@@ -430,6 +430,15 @@ static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
     return (const struct fsm_terms *)(intptr_t)work->addresses.at[0];
 }
 
+/* Clear the arena and evaluate the terms at a state: `t` (s), `x`, in the current context. */
+static inline const struct fsm_terms *fsm_terms_at(const struct fsm_run *run, double t, fsm_vector x)
+{
+    const struct fsm_terms *terms = fsm_terms_of(run->work);
+    fsm_arena_clear(&run->work->arena);
+    run->tables->terms.at[0](t, x.at, run->state->c.at, terms->whole.at);
+    return terms;
+}
+
 /* The speeds at the current state, a view of `state->x`. */
 static inline fsm_vector fsm_speeds_of(const struct fsm_run *run)
 {

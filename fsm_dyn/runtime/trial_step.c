@@ -317,10 +317,8 @@ FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_v
     const struct fsm_tables *tables = run->tables;
     struct fsm_arena *arena = &run->work->arena;
     fsm_vector c = run->state->c, drift = run->state->drift;
-    const struct fsm_terms *terms = fsm_terms_of(run->work);
+    const struct fsm_terms *terms = fsm_terms_at(run, t, x);
     double tolerance = tables->tolerances->projection;
-    fsm_arena_clear(arena);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
     fsm_indices rows = configuration_rows(run);
     double worst = largest_residual(tables, terms, rows);
     *moved = false;
@@ -354,14 +352,8 @@ FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_v
 FSM_LOCAL bool fsm_gate_opened_late(const struct fsm_run *run)
 {
     const struct fsm_tables *tables = run->tables;
-    struct fsm_work *work = run->work;
-    double t = run->state->clock->time;
-    fsm_vector x = run->state->x;
-    fsm_vector c = run->state->c;
     int64_t mode = run->state->counters->mode;
-    fsm_arena_clear(&work->arena);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
+    const struct fsm_terms *terms = fsm_terms_at(run, run->state->clock->time, run->state->x);
     for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
         int64_t row = AT(tables->contact_rows, k, 0);
         int64_t flags = tables->contact_flags.at[k];
@@ -474,12 +466,8 @@ FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, doubl
 FSM_LOCAL double fsm_constraint_violation_speed(const struct fsm_run *run, double t, fsm_vector x)
 {
     const struct fsm_tables *tables = run->tables;
-    struct fsm_work *work = run->work;
-    fsm_vector c = run->state->c;
     int64_t mode = run->state->counters->mode;
-    fsm_arena_clear(&work->arena);
-    const struct fsm_terms *terms = fsm_terms_of(work);
-    tables->terms.at[0](t, x.at, c.at, terms->whole.at);
+    const struct fsm_terms *terms = fsm_terms_at(run, t, x);
     int64_t n_q = tables->sizes->n_q;
     fsm_vector u = fsm_vector_part(x, n_q, n_q + tables->sizes->n_u);
     double worst = 0.0;
