@@ -1,5 +1,6 @@
 """What all tests share: pictures are drawn without a screen, and caches stay inside the test run."""
 
+import gc
 import os
 import signal
 import sys
@@ -36,6 +37,12 @@ def pytest_collection_modifyitems(config, items):
     missing = wanted - {item.nodeid for item in found}
     if missing and config.option.markexpr == "long" and config.args == ["tests"]:
         raise pytest.UsageError(f"{LONG_CASES} names tests that do not exist: {sorted(missing)}")
+
+
+def pytest_collection_finish():
+    """Leave the collected tests out of all garbage collections, which took a twelfth of the time of the tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
