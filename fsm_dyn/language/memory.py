@@ -97,6 +97,23 @@ def check_steps(mechanism: Mechanism, values: Mapping[str, ParameterValue], step
             )
 
 
+def check_periods(mechanism: Mechanism, values: Mapping[str, ParameterValue], coincidence: float) -> None:
+    """Refuse samples of a controller that would count as one, within this time (s).
+
+    Raises InputError: the period of a controller is not longer than it.
+    """
+    for controller in mechanism.controllers.values():
+        period = evaluate_expression(controller.period, values)
+        if not period > coincidence:
+            raise InputError(
+                f"samples of controller '{controller.name}' count as simultaneous",
+                controller.period.where,
+                found=f"period = {period:g} s",
+                allowed=f"more than the tolerance `coincidence`, {coincidence:g} s",
+                remedy="a longer period of the controller",
+            )
+
+
 def check_tick(mechanism: Mechanism, values: Mapping[str, ParameterValue], tick: float) -> None:
     """Refuse a live run with more than one sample of a controller in a tick of this length (s).
 

@@ -25,7 +25,7 @@ from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, warn
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.loader import load as load_mechanism
-from fsm_dyn.language.memory import check_steps
+from fsm_dyn.language.memory import check_periods, check_steps
 from fsm_dyn.language.values import named_values
 from fsm_dyn.run.continuation import (
     Before,
@@ -258,6 +258,7 @@ class Simulator(RunSetups):
                 executable.tables, x, context, number, options, drive, executable, saver, resumed,
                 bound_arrays(executable.automaton, run.numbers), [*executable.automaton.mechanism.contacts],
             )  # fmt: skip
+        check_periods(executable.automaton.mechanism, run.numbers, executable.numerics.tolerances.coincidence or 0.0)
         return run_automaton(
             executable.tables, x, context, number, 0.0, options.resolved(executable.numerics), drive=drive,
             mode_source=executable, workspace=self.workspace, saver=saver, resumed=resumed,

@@ -43,6 +43,8 @@ def test_the_model_itself_can_be_compiled() -> None:
         (pendulum(mass="1e308 kg"), 8, "number too large"),
         (pendulum(mass="1e99 Mg"), 8, "number too large"),
         (pendulum(start="1/0.0"), 10, "division by zero"),
+        (pendulum(start="\uff11 rad"), 10, "has no meaning in an expression"),  # a one of full width
+        (pendulum(mass="\u0663*m"), 8, "has no meaning in an expression"),  # a three of Arabic
         (pendulum(mass="-1e308*m"), 8, "number too large"),
         (pendulum(mass="m\x01"), 8, "a character that may not stand in a text file"),
     ],

@@ -203,6 +203,14 @@ def test_a_condition_that_a_sample_makes_true_fires_in_that_instant():
     assert [item.cause for item in run.transitions] == ["it is near"]
 
 
+@pytest.mark.parametrize("method", ["dopri5", "rk4", "radau"])
+def test_samples_in_one_instant_are_refused(method):
+    """Such a run would not advance: its clock does not resolve the period."""
+    graph = fsm_dyn.compile(with_controller())
+    with pytest.raises(InputError, match="samples of controller 'servo' count as simultaneous"):
+        fsm_dyn.simulate(graph, 0.3, method=method, step=FIXED.get(method), parameters={"T": 1e-30})
+
+
 @pytest.mark.parametrize("method", ["dopri5", "rk4", "radau", "moreau_jean"])
 def test_a_run_continues_between_and_at_samples(method):
     graph = fsm_dyn.compile(with_controller(delay=2))
