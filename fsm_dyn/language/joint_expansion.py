@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
@@ -626,22 +624,6 @@ def across(axis: AxisForm) -> tuple[str, ...]:
 # Absolute coordinates do not count whole turns of joints in space: uses of them are refused by name.
 
 _PERIODIC: Final = ("sin", "cos", "tan")
-_uncounted: ContextVar[bool] = ContextVar("uncounted", default=False)
-
-
-@contextmanager
-def turns_uncounted() -> Iterator[None]:
-    """Accept models with uncounted turns, for the study of single instants of a motion found otherwise."""
-    token = _uncounted.set(True)
-    try:
-        yield
-    finally:
-        _uncounted.reset(token)
-
-
-def are_turns_uncounted() -> bool:
-    """Whether the model under construction serves the study of single instants."""
-    return _uncounted.get()
 
 
 def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]]) -> None:
@@ -650,8 +632,6 @@ def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]
     Raises ModelError: a contact, load, constraint or condition does.
     """
     angles = {name for name, (value, _) in known.items() if "atan2(" in value}
-    if are_turns_uncounted():
-        return
     parts = (mechanism.contacts, mechanism.loads, mechanism.constraints, mechanism.transitions, mechanism.memory)
     for name, text in whole_turns_in(parts, angles):
         raise ModelError(

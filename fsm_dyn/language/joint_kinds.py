@@ -20,7 +20,6 @@ from fsm_dyn.language.joint_expansion import (
     RubbingExpander,
     across,
     aligned,
-    are_turns_uncounted,
     backlash_contacts,
     bearing,
     clearance_contacts,
@@ -130,7 +129,7 @@ class RevoluteExpander(RubbingExpander[RevoluteForm]):
         """
         if self.form.friction is None:
             return
-        if not self.made.plane and not are_turns_uncounted():
+        if not self.made.plane:
             raise refused_friction(self.name, self.form)
         rate = self.relative(points[0])[self.name][1]
         contact = bearing(self.name, self.form, rate, (f"{self.name}_x", f"{self.name}_y"))
@@ -230,16 +229,9 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
         return {self.name: self.relative_turn(self.form.axis), **slide}
 
     def add_friction(self, points: tuple[str, ...]) -> None:
-        """Add the friction of the thread for the study of single instants.
-
-        Raises ModelError: it would be followed in absolute coordinates: the gap of its flanks counts whole turns.
-        """
-        if self.form.friction is None:
-            return
-        if not are_turns_uncounted():
+        """Refuse friction of the thread. Raises ModelError: the gap of its flanks counts whole turns."""
+        if self.form.friction is not None:
             raise refused_friction(self.name, self.form)
-        contact = thread(self.name, self.form, self.name, f"{self.name}_slide")
-        self.made.contacts[contact.name] = contact
 
 
 class CylindricalExpander(PlacedExpander[CylindricalForm]):

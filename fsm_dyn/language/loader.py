@@ -17,14 +17,11 @@ from fsm_dyn.language.check_references import check, judged_phases
 from fsm_dyn.language.components import Origin, check_added_names, merge_components, overlaid, warn_of_unused
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.joint_expansion import turns_uncounted
 from fsm_dyn.language.keyed import UNWRITTEN, KeyedMapping, Written, keys_of
 from fsm_dyn.language.mechanism_form import CONSTRAINTS, MechanismForm
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.yaml import (
     LocatedMapping,
-    LocatedStr,
-    Scalar,
     Tree,
     as_text,
     compose,
@@ -231,40 +228,6 @@ def _checked(
         tree = overlaid(tree, variant, default_name)
     form, whole = merge_components(tree, origin)
     return form, whole, check(build(form, default_name))
-
-
-def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
-    """Return a model with ``joint_coordinates: absolute``, without references to its previous coordinates.
-
-    Its outputs are the angles of joints with one angle. Raises ModelError: another part of it depends on speeds of its
-    own joints.
-    """
-    tree = compose(mechanism.text, mechanism.name)
-    if isinstance(tree, LocatedMapping):
-        left_out = {"initial", "transitions", "ports", "outputs", "view", "modes", "variants"}
-        if not mechanism.coordinates.keys() - {
-            name for joint in mechanism.joints.values() for name in joint.coordinates
-        }:
-            left_out.add("speeds")  # all coordinates are those of joints: the new ones have speeds of their own
-        entries = {word: value for word, value in tree.items() if word not in left_out}
-        entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
-        turned: dict[LocatedStr, Tree] = {
-            LocatedStr(f"{name}_angle"): Scalar(name, name) for name in single_angles(mechanism).values()
-        }
-        entries[LocatedStr("outputs")] = LocatedMapping(turned, tree.where)
-        tree = LocatedMapping(entries, tree.where)
-    with turns_uncounted():
-        return from_tree(tree, mechanism.name, mechanism.text)
-
-
-def single_angles(mechanism: Mechanism) -> dict[str, str]:
-    """Return the angle of every joint with a single one, by the joint's name."""
-    found = {}
-    for joint, made in mechanism.joints.items():
-        angles = [name for name in made.coordinates if mechanism.coordinates[name].unit == "rad"]
-        if len(angles) == 1:
-            found[str(joint)] = str(angles[0])
-    return found
 
 
 def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:

@@ -152,14 +152,6 @@ class DeviceMap:
 DeviceMaps = DeviceMap | tuple[DeviceMap, ...]  # of one device, or of each of several
 
 
-def device_maps_from(data: dict[str, Any] | Sequence[dict[str, Any]]) -> DeviceMaps:
-    """Return device maps from ``dataclasses.asdict`` of settings, also after JSON.
-
-    ``data``: of one map, or of several.
-    """
-    return DeviceMap.from_data(data) if isinstance(data, dict) else tuple(map(DeviceMap.from_data, data))
-
-
 LAST_BUTTON: Final = 62  # buttons are bits of an int64
 
 
@@ -222,12 +214,6 @@ class Limits:
     hand_torque: float = 10.0
     hand_torque_rate: float = 500.0
     velocity_lag: float | None = None
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Limits:
-        """Return limits from ``dataclasses.asdict`` of some, also after conversion to JSON and back."""
-        given: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in data.items()}
-        return cls(**given)
 
     def check(self, n_device: int) -> None:
         """Raise InputError for limits invalid or unfit for a device with ``n_device`` axes."""
