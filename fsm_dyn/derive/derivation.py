@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -289,7 +289,6 @@ def _array(entries: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 # -- User-defined transitions: conditions as scalars with zero crossings, resets as new values ---------------
 
-Crossing: TypeAlias = Literal["rising", "falling", "both"]
 
 _DECIDED: Final = (
     1e9  # margin of a part of a condition with jumps only: it decides, or leaves the decision to the others

@@ -506,7 +506,6 @@ def imposed_contacts(mechanism: Mechanism) -> Iterator[str]:
 
 
 MOST_AT_ONCE: Final = 8
-LEAST_DISTANCE: Final = 1e-3  # m, that a hand may hold
 _STEM: Final = "hand"
 
 

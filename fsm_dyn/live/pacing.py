@@ -24,8 +24,6 @@ from fsm_dyn.runtime.layouts import Pace, Tick
 # period. The compiled loop sleeps until the deadline, reads, advances, writes and counts without the interpreter; it
 # returns to Python with a reason when something must be handled, and is then called again.
 
-Integers = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class CompiledIO:

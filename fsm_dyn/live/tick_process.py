@@ -40,7 +40,6 @@ from fsm_dyn.runtime.library import finish_tick
 # Outputs of a tick (``runtime/tick_step.c``): rings in shared memory and histograms of times.
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 RING: Final = Bundle(Ring)

@@ -35,7 +35,6 @@ from fsm_dyn.runtime.layouts import InputTables
 # -- Tables of input signals: polynomial pieces and kernels for the runtime -----------------------
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 DRIVE: Final = Bundle(InputTables)

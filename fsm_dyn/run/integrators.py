@@ -23,10 +23,6 @@ from fsm_dyn.runtime.layouts import MethodArrays
 Floats = NDArray[np.float64]
 
 
-_SMALLEST: Final = 0.2
-_LARGEST: Final = 10.0
-
-
 METHOD: Final = Bundle(MethodArrays)
 
 

@@ -601,7 +601,6 @@ def nonzero_of(tables: Tables) -> tuple[NDArray[np.int64], ...]:
 # The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`RunState`.
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), largest residual met
 
