@@ -40,13 +40,18 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
     argument is wrong.
     """
     signature = inspect.signature(function)
+    kinds = {item.kind for item in signature.parameters.values()}
+    names = [*signature.parameters] if kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD} else []
 
     @functools.wraps(function)
     def call(*args: P.args, **given: P.kwargs) -> R:
-        try:
-            bound = signature.bind(*args, **given).arguments
-        except TypeError:
-            return function(*args, **given)  # raises the same
+        if len(args) == len(names) and not given:
+            bound = dict(zip(names, args, strict=True))
+        else:
+            try:
+                bound = signature.bind(*args, **given).arguments
+            except TypeError:
+                return function(*args, **given)  # raises the same
         check_arguments(function.__qualname__, bound, types_of(function))
         return function(*args, **given)
 

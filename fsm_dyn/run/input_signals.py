@@ -214,6 +214,8 @@ class InputSignals:
 
     def _segment(self, end: int) -> int:
         """Return the last segment before number ``end`` at whose begin steps end, 0 without one."""
+        if end <= 1:
+            return 0
         numbers = np.arange(1, end)
         hard = numbers[self.arrays.next_hard[: len(numbers)] == numbers]
         return int(hard[-1]) if len(hard) else 0

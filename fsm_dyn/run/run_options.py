@@ -241,6 +241,7 @@ def stored_type() -> type[Any]:
 
 
 _OF_INTEGRATION: Final = ("method", "step", "max_step", "rtol", "atol")
+_NUMBERS_AND_TEXTS: Final = (float, int, str, bool, type(None))  # options of these are checked once for many calls
 _OF_CALLS: Final = ("until", "max_steps", "on_failure", "progress")
 
 
@@ -422,13 +423,15 @@ def takes_options(
 
     def decorated(function: Callable[[First, RunOptions], Result]) -> Callable[Concatenate[First, P], Result]:
         first = next(iter(inspect.signature(function).parameters.values()))
+        known = functools.lru_cache(maxsize=64, typed=True)(options)
 
         @functools.wraps(function)
         def call(*args: Any, **given: Any) -> Result:
             if not args and first.name in given:
                 args = (given.pop(first.name),)
+            kept = all(type(value) in _NUMBERS_AND_TEXTS for value in (*args[1:], *given.values()))
             try:
-                chosen = options(*args[1:], **given)
+                chosen = (known if kept else options)(*args[1:], **given)
             except TypeError as error:
                 refuse_unknown(function.__name__, given)
                 raise TypeError(str(error).replace("RunOptions.__init__", function.__name__)) from None
