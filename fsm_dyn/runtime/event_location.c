@@ -358,6 +358,9 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
     for (int64_t i = 0; i < count; i++) {
         int64_t j = numbers == NULL ? i : numbers[i];
         bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
+        if (work->notes->plain != 0 && !fsm_knows_slope(tables, mode, j)) {
+            continue; // it is proved, or is not seen to fire
+        }
         if (!waiting && fsm_is_clear(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h)) {
             continue;
         }
@@ -586,6 +589,41 @@ static double give_up(double h, double *fraction, int64_t *guard)
     *fraction = 0.5;
     *guard = FSM_INTERPOLANT_UNRELIABLE;
     return h;
+}
+
+/* Write the slopes at the start of the step that take differences, if they are not known; `work->full_mid` is overwritten. */
+FSM_LOCAL void fsm_take_differences_here(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    int64_t mode = state->counters->mode, n_g = fsm_guard_count(tables, mode);
+    double t = state->clock->time, *slopes = state->guards.at + tables->sizes->max_guards, *full = run->work->full_mid.at;
+    const double *found = full + state->x.n + tables->sizes->n_u + 1 + n_g;
+    bool unknown = false;
+    for (int64_t j = 0; j < n_g; j++) {
+        unknown = unknown || slopes[j] == FSM_UNKNOWN_SLOPE;
+    }
+    if (!unknown) {
+        return;
+    }
+    fsm_update_inputs(run->inputs, t, state->counters->segment, state->x, state->c);
+    fsm_call_mode(tables, mode, FSM_ONLINE_FULL, t, state->x.at, state->c.at, full);
+    for (int64_t j = 0; j < n_g; j++) {
+        slopes[j] = slopes[j] == FSM_UNKNOWN_SLOPE ? found[j] : slopes[j];
+    }
+}
+
+/* Write the slopes that take differences at the start, in the middle and at the end of the trial step of length `h` (s). */
+FSM_LOCAL void fsm_take_differences(const struct fsm_run *run, double h, double t_end)
+{
+    struct fsm_state *state = run->state;
+    struct fsm_work *work = run->work;
+    work->notes->plain = 0;
+    fsm_take_differences_here(run);
+    fsm_update_inputs(run->inputs, t_end, state->counters->segment, work->x_end, state->c);
+    fsm_call_mode(run->tables, state->counters->mode, FSM_ONLINE_SLOPES, t_end, work->x_end.at, state->c.at,
+                  work->full_end.at);
+    fsm_evaluate_middle(run, h);
 }
 
 /* Locate the first event of a trial step of length `h` in which guard `j` was seen to fire.

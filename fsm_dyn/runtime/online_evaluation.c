@@ -315,11 +315,8 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
     fsm_guard_values(o, c, out, values, true);
     bool differs = false;
     for (int64_t g = 0; g < n_g; g++) {
-        if (fsm_has_exact_slope(o, g)) {
-            out[slopes + g] = fsm_exact_slope(o, c, g);
-        } else {
-            differs = true;
-        }
+        differs = differs || !fsm_has_exact_slope(o, g);
+        out[slopes + g] = fsm_has_exact_slope(o, g) ? fsm_exact_slope(o, c, g) : FSM_UNKNOWN_SLOPE;
     }
     if (differs && !plain) {
         difference(o, t, c, out, slopes);
@@ -493,7 +490,8 @@ FSM_LOCAL void fsm_own_arrays(struct fsm_online_mode *o)
 }
 
 /* Do what a kernel of a mode embedded online does: FSM_ONLINE_RHS writes x_dot, FSM_ONLINE_FULL all that fsm_tables
-   says, FSM_ONLINE_PLAIN that without slopes that take differences, FSM_ONLINE_SLOPES those.
+   says, FSM_ONLINE_PLAIN that without slopes that take differences, FSM_ONLINE_SLOPES those, of what it has written for `x`
+   with the dependent speeds in it.
 
    `t` (s), state `x` and context `c` in, `out` as the kernel would write it.  Returns 0. */
 FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,
@@ -501,6 +499,7 @@ FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, dou
 {
     fsm_own_arrays(o);
     if (what == FSM_ONLINE_SLOPES) {
+        memcpy(o->room.at + o->chart.at[FSM_ONLINE_AT_X], x, (size_t)(o->sizes->n_q + o->sizes->n_u) * sizeof *x);
         difference(o, t, c, out, o->sizes->n_q + 2 * o->sizes->n_u + 1 + o->guard_quantity.n);
         return 0;
     }

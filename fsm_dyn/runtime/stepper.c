@@ -529,8 +529,13 @@ static int64_t locate_event(const struct fsm_run *run, struct fsm_trial *trial)
     if (fsm_guard_count(run->tables, run->state->counters->mode) == 0) {
         return guard;
     }
+    if (run->work->notes->plain != 0 && fsm_differences_matter(run)) {
+        fsm_take_differences(run, trial->h, trial->t_end);
+    }
     trial->part = fsm_first_event_of_all(run, trial->h, trial->t_end, &guard);
     if (guard >= 0) {
+        run->work->notes->plain = 0;
+        fsm_take_differences_here(run);
         trial->h = fsm_locate(run, trial->h, &trial->part, guard, &guard);
         trial->t_end = fsm_smaller(run->state->clock->time + trial->h, trial->target);
     }
@@ -598,7 +603,9 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
         return FSM_UNDETERMINED;
     }
     trial.wanted = trial.asked = trial.h;
+    bool plain = fsm_proves_without_differences(run);
     while (true) {
+        run->work->notes->plain = plain;
         enum fsm_status status = try_length(run, &trial);
         if (status != FSM_CONTINUE) {
             return status;
@@ -703,6 +710,7 @@ FSM_LOCAL enum fsm_status fsm_find_and_accept(const struct fsm_run *run, double 
     double t_end;
     int64_t lead;
     enum fsm_status status = find_step(run, target, &t_end, &lead);
+    run->work->notes->plain = 0;
     if (status != FSM_CONTINUE) {
         return status;
     }

@@ -152,6 +152,8 @@ FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
 FSM_LOCAL bool fsm_is_clear(double start, double start_slope, double middle, double middle_slope, double end,
                             double end_slope, double h);
 FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard);
+FSM_LOCAL void fsm_take_differences_here(const struct fsm_run *run);
+FSM_LOCAL void fsm_take_differences(const struct fsm_run *run, double h, double t_end);
 FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fraction, int64_t j, int64_t *guard);
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
 FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
@@ -187,6 +189,8 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
     ((FSM_MOTION + 7) * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 2)
 #define FSM_PROOF_LISTS(sizes) (13 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
 #define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
+FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run);
+FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run);
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
 FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run);
