@@ -195,6 +195,14 @@ class DisplacedGeometry:
             moved = replace(moved, ends=(first, last))
         return moved
 
+    def joined(self, name: str) -> dict[str, str]:
+        """Return the points that a joint joins, as points of its segments."""
+        joint = self.system.mechanism.joints.get(name)
+        if joint is None or len(set(joint.at)) != 2:
+            return {}
+        ends = zip(joint.at, (joint.parent, joint.child), strict=True)
+        return {point: self._of(self.parts.frame_owner[frame], point) for point, frame in ends}
+
     def _of(self, owner: str | None, point: str) -> str:
         """Return the point of a segment at the place of a point."""
         if owner is None or owner == NEWTONIAN or self.parts.owner[point] == owner:
@@ -291,6 +299,7 @@ class PinForces:
             layout, u=(*layout.u, *(a.name for a in self.accelerations), *(m.name for m in self.multipliers))
         )
         moving = {name: graph.symbol(name) for name in (*layout.u, *layout.memory)}
+        self._moving = moving
         self._algebra = self.geometry.displaced.algebra(self.geometry.actual, moving)
         self._free = self.geometry.displaced.algebra(self.geometry.motion, moving)
         self._flow = flow_of(self.system, self.speeds)
@@ -305,7 +314,9 @@ class PinForces:
     def _row(self, name: str, role: str, kinematics: Mapping[str, ContactKinematics]) -> RowEffect:
         constraint = self.mechanism.constraints.get(name)
         if constraint is not None:
-            node = self._free.scalar(constraint.expression)
+            joined = self.geometry.joined(constraint.joint)
+            algebra = self.geometry.displaced.algebra(self.geometry.motion, self._moving, joined)
+            node = algebra.scalar(constraint.expression)
             is_position = isinstance(constraint, PositionConstraint)
             return RowEffect(name, role, self._effect(node, is_position))
         contact = self.mechanism.contacts[name]

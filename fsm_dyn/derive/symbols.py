@@ -37,7 +37,7 @@ class NodeAlgebra(ScalarAlgebra):
 
     ``names``: nodes of the names: coordinates, parameters, inputs, speeds ..; ``space``: needed for vectors;
     ``points``: needed for ``pos``; ``motion``: needed for ``vel``, ``omega`` and ``rate``; ``frames_of_bodies``: the
-    frame of each body, for ``omega(basket)``.
+    frame of each body, for ``omega(basket)``; ``aliases``: points that stand for others of the expression.
     """
 
     def __init__(
@@ -48,12 +48,14 @@ class NodeAlgebra(ScalarAlgebra):
         points: Points | None = None,
         motion: Motion | None = None,
         frames_of_bodies: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(graph, names)
         self._space = space
         self._points = points
         self._motion = motion
         self._frames_of_bodies = frames_of_bodies or {}
+        self._aliases = aliases or {}
 
     def vector(self, text: Text) -> Vector:
         """Return an expression, required to be a vector, as one."""
@@ -126,7 +128,8 @@ class NodeAlgebra(ScalarAlgebra):
             case "pos", [point, *origin]:
                 if self._points is None:
                     raise too_early("pos")
-                return self._points.position(point, origin[0] if origin else ORIGIN, self._where)
+                to, back = (self._aliases.get(name, name) for name in (point, *(origin or [ORIGIN])))
+                return self._points.position(to, back, self._where)
             case "rate", [name]:
                 return self._need_motion("rate").rate(scalar_of(self.name(name)))
             case "omega", [frame]:
@@ -439,9 +442,12 @@ class MechanismSymbols:
         """Return velocities for the given rates."""
         return Motion(self.space, self.points, rates, self.carried)
 
-    def algebra(self, motion: Motion | None, names: Mapping[str, Node]) -> NodeAlgebra:
+    def algebra(
+        self, motion: Motion | None, names: Mapping[str, Node], aliases: Mapping[str, str] | None = None
+    ) -> NodeAlgebra:
         """Return the algebra for expressions with `names` and the names of the geometry."""
-        return NodeAlgebra(self.graph, {**self.names, **names}, self.space, self.points, motion, self.body_frames)
+        known = {**self.names, **names}
+        return NodeAlgebra(self.graph, known, self.space, self.points, motion, self.body_frames, aliases)
 
 
 def build_system(mechanism: Mechanism) -> MechanismSymbols:

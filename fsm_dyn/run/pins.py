@@ -458,7 +458,10 @@ class PinImpulses:
         near = np.flatnonzero(rows.t == transition.time)
         if not len(near):
             near = np.array([np.argmin(np.abs(rows.t - transition.time))])
-        best = near[np.argmin(np.abs(rows.u[near] - transition.u_before).max(axis=1, initial=0.0))]
+        # several transitions of an instant leave the speeds alone and change memory
+        after = np.minimum(near + 1, len(rows) - 1)
+        ends = np.hstack([rows.u[near] - transition.u_before, rows.u[after] - transition.u_after])
+        best = near[np.argmin(np.abs(ends).max(axis=1, initial=0.0))]
         return rows.only(np.array([best]))
 
     @staticmethod

@@ -385,3 +385,59 @@ def test_redundant_cranks_share_whichever_joint_closes_the_loop(closed):
     for name in tops:
         agree(pins[name].force[0, :2], [2.410764, 3.238227], 1e-6)
         assert not pins[name].determined[0, :2].all()
+
+
+@pytest.mark.parametrize("slot", ["O", "H", "arm_origin", "S"])
+def test_a_closure_loads_its_parent_at_any_point(slot):
+    """A point of the ground on the hinge is one of the arm too: forces on the arm are its mass times acceleration."""
+    model = {
+        "fsm_dyn": 1, "name": "quick_return",
+        "points": {
+            "H": {"from": "O", "at": "0*N.x"}, "S": {"from": "O", "at": "0.1*arm.x"},
+            "B0": {"from": "O", "at": "0.5*N.y"}, "E": {"from": "B0", "at": "0.15*crank.x"},
+            "CA": {"from": "O", "at": "0.4*arm.x"},
+        },
+        "joints": {
+            "ja": {"revolute": {"child": "arm", "at": "O", "axis": "N.z"}},
+            "jb": {"revolute": {"child": "crank", "at": "B0", "axis": "N.z"}},
+            "closes": {"pin_slider": {
+                "parent": "arm", "child": "crank", "at": [slot, "E"], "axis": "arm.x", "pin": "crank.z"}},
+        },
+        "bodies": {
+            "a": {"frame": "arm", "center": "CA", "mass": 1, "inertia": {"zz": 0.05}},
+            "c": {"frame": "crank", "center": "E", "mass": 2, "inertia": {"zz": 0.03}},
+        },
+        "loads": [{"gravity": "-9.81*N.y"}, {"torque": "2*N.z", "on": "a"}],
+        "outputs": {"vx": "dot(vel(CA), N.x)", "vy": "dot(vel(CA), N.y)", "turn": "dot(omega(arm), N.z)"},
+        "initial": {"jb": 0.3, "jb_dot": 3, "guess": {"ja": 1.3}},
+    }  # fmt: skip
+    run = run_of(model, 0.2)
+    times, h = np.linspace(0.02, 0.18, 9), 2e-6
+    at, before, after = (run.sample(times + shift) for shift in (0.0, -h, h))
+    a, b, turn = ((after[name] - before[name]) / (2.0 * h) for name in ("vx", "vy", "turn"))
+    center = 0.4 * np.transpose([np.cos(at["ja"]), np.sin(at["ja"]), 0.0 * times])
+    pins = at.pins
+    force = pins["ja"].force - pins["closes"].force
+    agree(force[:, :2], np.transpose([a, b + 9.81]), 1e-5, 1e-5)
+    moment = sum(
+        sign * (pins[name].torque + np.cross(pins[name].at - center, pins[name].force))
+        for sign, name in ((1.0, "ja"), (-1.0, "closes"))
+    )
+    agree(moment[:, 2] + 2.0, 0.05 * turn, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.2, 1.0, 2.5])
+@pytest.mark.parametrize("kind", ["angle", "weld"])
+def test_impulse_of_what_is_imposed(kind, at):
+    """A wheel that is held takes the couple of its whole spin, at whatever angle it is held."""
+    run = run_of({
+        "fsm_dyn": 1, "name": "wheel", "coordinates": ["x", "q"], "frames": {"B": {"rotate": {"z": "q"}}},
+        "points": {"C": {"from": "O", "at": "x*N.x"}},
+        "bodies": {"wheel": {"frame": "B", "center": "C", "mass": 2, "inertia": {"zz": 0.03}}},
+        "imposed": {"hold": {kind: ["wheel", "ground"], "at": at}}, "initial": {"q": 0.4, "q_dot": 2, "x_dot": 0.5},
+    }, 3.0)  # fmt: skip
+    hit = impulses(run)[0]
+    assert hit.time == pytest.approx(at, abs=1e-12)
+    agree(hit.pin_impulse["N_B"], np.zeros(6), 1e-7, 1e-9)
+    total = np.sum([impulse for name, impulse in hit.pin_impulse.items() if name != "N_B"], axis=0)
+    agree(total, [-1.0 if kind == "weld" else 0.0, 0, 0, 0, 0, -0.06], 1e-7, 1e-9)
