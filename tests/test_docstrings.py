@@ -68,11 +68,12 @@ def lacking(function):
         elif parameter.annotation and ARRAY.search(ast.unparse(parameter.annotation)) and "shape" not in entry[0]:
             missing.append(f"shape of {parameter.arg}")
     returns = function.returns is not None and ast.unparse(function.returns) not in ("None", "NoReturn")
-    # a summary that begins with what is returned is enough, as in "Return the mode of this name"
+    # a summary with the result is enough, as in "Return the mode of this name" or "Write a file and return its path"
     if (
         returns
         and not {"Returns", "Yields"} & set(found)
         and not re.match(r"Return|Whether|How (many|much)|Yield", text)
+        and not re.search(r"\breturn\b", text.split("\n\n")[0])
     ):
         missing.append("Returns")
     return missing

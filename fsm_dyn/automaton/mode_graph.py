@@ -444,11 +444,6 @@ class ModeGraph:
     def save(self, path: str | Path) -> None:
         """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy.
 
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
         Raises
         ------
         OSError

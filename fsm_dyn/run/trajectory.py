@@ -428,16 +428,6 @@ class Trajectory:
     def save(self, path: str | Path) -> Path:
         """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.
 
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
-        Returns
-        -------
-        Path
-            The same.
-
         Raises
         ------
         InputError
@@ -473,11 +463,6 @@ class Trajectory:
             File to write.
         pins : bool
             Whether with the forces and torques in the connections, ``pin.<name>.force`` and so on.
-
-        Returns
-        -------
-        Path
-            The same.
         """
         return data_sets.write_csv(self.rows, Path(path), self._more_columns(pins))
 
@@ -523,16 +508,6 @@ class Trajectory:
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.
 
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
-        Returns
-        -------
-        Path
-            The same.
-
         Raises
         ------
         InputError
@@ -553,11 +528,6 @@ class Trajectory:
         pins : bool
             Whether with the columns of the connections.
 
-        Returns
-        -------
-        Path
-            The same.
-
         Raises
         ------
         InputError
@@ -571,16 +541,6 @@ class Trajectory:
 
         ``run/...`` has every column and the mode, ``transitions`` a line for each; ``scene/...`` the outlines in their
         frames, and the loads of the connections as arrows, at least every 10 ms; the timeline ``time`` is the model's.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
-        Returns
-        -------
-        Path
-            The same.
 
         Raises
         ------
@@ -600,16 +560,6 @@ class Trajectory:
         ``/scene``, ``/tf``, ``/symbols`` and ``/loads`` the drawing with its frames and the loads of the connections,
         at least every 10 ms.
 
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
-        Returns
-        -------
-        Path
-            The same.
-
         Raises
         ------
         InputError
@@ -626,16 +576,6 @@ class Trajectory:
 
         A node for each frame with outlines, moved by keys 60 times a second; lengths in m, angles by quaternions.
 
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
-        Returns
-        -------
-        Path
-            The same.
-
         Raises
         ------
         InputError
@@ -651,16 +591,6 @@ class Trajectory:
         """Write the outlines with their motion as USD, ``.usda`` (text) or ``.usdc``; return the path.
 
         A transform for each frame with outlines, sampled 60 times a second; lengths in m, a time code is 1/60 s.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-
-        Returns
-        -------
-        Path
-            The same.
 
         Raises
         ------
