@@ -442,7 +442,7 @@ class ModeGraph:
 
     @typed
     def save(self, path: str | Path) -> None:
-        """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy.
+        """Write the automaton to a JSON file at `path`; ``fsm_dyn.open_graph`` reads it, without sympy.
 
         Raises
         ------
