@@ -67,7 +67,7 @@ def lacking(function):
             missing.append(f"parameter {parameter.arg}")
         elif parameter.annotation and ARRAY.search(ast.unparse(parameter.annotation)) and "shape" not in entry[0]:
             missing.append(f"shape of {parameter.arg}")
-    returns = function.returns is not None and ast.unparse(function.returns) not in ("None", "NoReturn")
+    returns = function.returns is not None and ast.unparse(function.returns) not in ("None", "NoReturn", "Self")
     # a summary with the result is enough, as in "Return the mode of this name" or "Write a file and return its path"
     if (
         returns

@@ -25,7 +25,8 @@ class Model(SectionMethods):
     its second argument is the whole value if the language has a short form. A keyword reserved by Python gets an
     underscore: ``from_``.  Values are texts (``"4 kg"``, expressions), numbers, booleans, lists and mappings.
     `mechanism` does all checks, except for entries declared by two calls, refused at once. A call replaces an entry of
-    a file in its position.
+    a file in its position. Methods that add to the model return it; keys unknown to the language are refused, with the
+    place of the call.
 
     Parameters
     ----------
@@ -112,11 +113,6 @@ class Model(SectionMethods):
             Of the entry.
         expression : Value
             Its definition, as a text.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("speeds", name, expression, {})
 
@@ -129,11 +125,6 @@ class Model(SectionMethods):
             Of the entry.
         **schedules
             Schedules by the names of inputs.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("scenarios", name, None, schedules)
 
@@ -143,11 +134,6 @@ class Model(SectionMethods):
         Parameters
         ----------
         value : bool, optional
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("modes", "only_listed", value, {})
 
@@ -160,11 +146,6 @@ class Model(SectionMethods):
             Of the entry.
         value : Value
             An integer or a boolean.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("memory", name, value, {})
 
@@ -177,11 +158,6 @@ class Model(SectionMethods):
             Of the entry.
         expression : Value
             A text; its unit follows.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("outputs", name, expression, {})
 
@@ -196,11 +172,6 @@ class Model(SectionMethods):
             A list of mappings.
         **keys
             ``polygon``, ``line``, ``circle``, ``text`` in the order in which they are drawn, and ``frame``.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("view", name, outlines, keys)
 
@@ -213,11 +184,6 @@ class Model(SectionMethods):
             Of the entry.
         **sections
             Differing entries, by section.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("variants", name, None, sections)
 

@@ -33,13 +33,6 @@ class SectionMethods(WrittenModel):
             What follows if no motion satisfies all contact laws (default `stop`).
         on_nonunique : Value, optional
             What follows if several motions satisfy all contact laws (default `stop`).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._set_all(given_keys({
             "summary": summary, "source": source, "impacts": impacts, "on_inconsistent": on_inconsistent,
@@ -70,13 +63,6 @@ class SectionMethods(WrittenModel):
             Standard deviation of a normal distribution.
         uniform : Value, optional
             Limits of the value, which is their middle.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("parameters", name, short, given_keys({
             "value": value, "tolerance": tolerance, "normal": normal, "sigma": sigma, "uniform": uniform,
@@ -102,13 +88,6 @@ class SectionMethods(WrittenModel):
             A word for the quantity, in figures and exported columns.
         range : Value, optional
             Stated bounds, where runs end.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._declare("coordinates", name, short, given_keys({
             "unit": unit, "meaning": meaning, "range": range,
@@ -138,13 +117,6 @@ class SectionMethods(WrittenModel):
             Of the rotations of `body` or `space`.
         euler_parameters : Value, optional
             Name of four Euler parameters.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("frames", name, None, given_keys({
             "parent": parent, "rotate": rotate, "body": body, "space": space, "angles": angles,
@@ -166,13 +138,6 @@ class SectionMethods(WrittenModel):
             Point that it is given from (required).
         at : Value, optional
             Vector from there (required).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("points", name, None, given_keys({
             "from_": from_, "at": at,
@@ -205,13 +170,6 @@ class SectionMethods(WrittenModel):
             Of the plate (more than 0).
         density : Value, optional
             Of the plate (more than 0).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("bodies", name, None, given_keys({
             "frame": frame, "center": center, "mass": mass, "inertia": inertia, "outline": outline,
@@ -256,13 +214,6 @@ class SectionMethods(WrittenModel):
             Turns in a ratio.
         rolling : Value, optional
             No slip at a point.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("joints", name, None, given_keys({
             "revolute": revolute, "prismatic": prismatic, "helical": helical, "cylindrical": cylindrical,
@@ -294,13 +245,6 @@ class SectionMethods(WrittenModel):
             Speed whose rate is given.
         kinematic : Value, optional
             Whether the row completes the definition of the speeds (default `false`).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("constraints", name, short, given_keys({
             "velocity": velocity, "position": position, "acceleration": acceleration, "of": of,
@@ -349,13 +293,6 @@ class SectionMethods(WrittenModel):
             Copies turned about a point, or along a vector.
         features : Value, optional
             Names of its faces, corners and ends.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("shapes", name, None, given_keys({
             "line": line, "segment": segment, "circle": circle, "arc": arc, "polygon": polygon, "curve": curve,
@@ -412,13 +349,6 @@ class SectionMethods(WrittenModel):
             A row that transitions engage and release, or that lets go at a force..
         one_way : Value, optional
             A speed that cannot become negative..
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("contacts", name, None, given_keys({
             "between": between, "point": point, "on": on, "gap": gap, "slip": slip, "friction": friction,
@@ -473,13 +403,6 @@ class SectionMethods(WrittenModel):
             Largest distance, held as it is, of what a `pin` or a `line` joins (default 1 mm; more than 0).
         draw_in : Value, optional
             Time in which a distance goes to zero, however large, instead of being refused (more than 0).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("imposed", name, None, given_keys({
             "pin": pin, "weld": weld, "angle": angle, "distance": distance, "line": line, "along": along,
@@ -511,13 +434,6 @@ class SectionMethods(WrittenModel):
             Of `t` and parameters.
         constant : Value, optional
             The same at all times.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._declare("inputs", name, short, given_keys({
             "unit": unit, "linear": linear, "steps": steps, "expression": expression, "constant": constant,
@@ -545,13 +461,6 @@ class SectionMethods(WrittenModel):
             Of `t` and parameters.
         constant : Value, optional
             The same at all times.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("schedule", name, short, given_keys({
             "linear": linear, "steps": steps, "expression": expression, "constant": constant,
@@ -597,13 +506,6 @@ class SectionMethods(WrittenModel):
             Along the line between two points.
         coordinate : Value, optional
             On an expression of coordinates.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._append("loads", given_keys({
             "name": name, "force": force, "at": at, "torque": torque, "on": on, "reaction": reaction,
@@ -644,13 +546,6 @@ class SectionMethods(WrittenModel):
             Whether it ends the run (default `false`).
         because : Value, optional
             Reason reported by a run.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._append("transitions", given_keys({
             "name": name, "from_": from_, "to": to, "when": when, "crossing": crossing, "on": on, "reset": reset,
@@ -672,11 +567,6 @@ class SectionMethods(WrittenModel):
             Speeds to be independent in the first chart of its modes, as far as they are named.
         **others
             By the name of a contact: its state.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("modes", name, None, given_keys({
             "independent": independent,
@@ -699,11 +589,6 @@ class SectionMethods(WrittenModel):
             Coordinates that may move for loops to close.
         **others
             By the name of a coordinate or speed: its initial value.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add_all("initial", given_keys({
             "mode": mode, "settle": settle, "guess": guess,
@@ -729,13 +614,6 @@ class SectionMethods(WrittenModel):
             What touches, in sentences.
         object : Value, optional
             What is touched.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("names", name, short, given_keys({
             "is_": is_, "subject": subject, "object": object,
@@ -768,13 +646,6 @@ class SectionMethods(WrittenModel):
             Next to its name in the score, at most 32 characters.
         focus : Value, optional
             Bodies in the close-ups of the score.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("phases", name, None, given_keys({
             "when": when, "after": after, "until": until, "shortest": shortest, "colour": colour, "text": text,
@@ -805,13 +676,6 @@ class SectionMethods(WrittenModel):
             Largest loads.
         wear : Value, optional
             By Archard's law.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("pins", name, None, given_keys({
             "between": between, "at": at, "owns": owns, "outputs": outputs, "limits": limits, "wear": wear,
@@ -873,13 +737,6 @@ class SectionMethods(WrittenModel):
             The mechanism's own unit of mass (default 1; more than 0).
         time_scale : Value, optional
             The mechanism's own unit of time (default 1; more than 0).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add_all("numerics", given_keys({
             "rtol": rtol, "atol": atol, "gap": gap, "speed": speed, "acceleration": acceleration,
@@ -922,13 +779,6 @@ class SectionMethods(WrittenModel):
             Two places of the hand along the first axis, from the model's start: with the key up, and pressed.
         step : Value, optional
             Longest step of a run coupled to a device (more than 0).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("ports", name, None, given_keys({
             "point": point, "body": body, "axes": axes, "rotation": rotation, "coordinate": coordinate,
@@ -957,13 +807,6 @@ class SectionMethods(WrittenModel):
             Numbers kept from sample to sample.
         outputs : Value, optional
             Quantities for loads and conditions (required).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("controllers", name, None, given_keys({
             "period": period, "delay": delay, "inputs": inputs, "memory": memory, "outputs": outputs,
@@ -986,13 +829,6 @@ class SectionMethods(WrittenModel):
             On a run (required).
         text : Value, optional
             For people to read.
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("requirements", name, short, given_keys({
             "formula": formula, "text": text,
@@ -1018,13 +854,6 @@ class SectionMethods(WrittenModel):
             Values of its parameters, from the parameters of this model.
         attach : Value, optional
             Frame and point for its `N` and `O`: a body (its frame and centre), or both (default `N`).
-        **others
-            None: other keys are refused, with the place of the call.
-
-        Returns
-        -------
-        Model
-            The model itself.
         """
         return self._add("use", name, None, given_keys({
             "file": file, "model": model, "with_": with_, "attach": attach,

@@ -317,22 +317,19 @@ def _docstring(method: SectionMethod, parameters: Mapping[str, str]) -> str:
         *([("name : str", "Of the entry." if method.name != "schedule" else "Of the input.")] if method.named else []),
         *([("short : Value, optional", method.short)] if method.short else []),
         *((f"{word} : Value, optional", _sentence(meaning(method.cls, own))) for word, own in parameters.items()),
-        ("**others", _of_others(method.cls)),
+        *_of_others(method.cls),
     ]
     parts = [
         method.summary,
         *([_wrapped(summary, 0)] if method.cls is not ModelSettings else []),
-        "Parameters\n----------\n" + "\n".join(f"{word}\n{_wrapped(text, 4)}" for word, text in described),
-        "Returns\n-------\nModel\n    The model itself.\n",
+        "Parameters\n----------\n" + "\n".join(f"{word}\n{_wrapped(text, 4)}" for word, text in described) + "\n",
     ]
     return "\n\n".join(parts)
 
 
-def _of_others(cls: type[KeyedMapping]) -> str:
+def _of_others(cls: type[KeyedMapping]) -> list[tuple[str, str]]:
     rest = others_of(cls)
-    if rest is None:
-        return "None: other keys are refused, with the place of the call."
-    return f"By the name of a {rest[1].name}: {rest[1].doc}."
+    return [] if rest is None else [("**others", f"By the name of a {rest[1].name}: {rest[1].doc}.")]
 
 
 def _sentence(text: str) -> str:
