@@ -199,7 +199,7 @@ def deriving(loaded):
 
 
 def test_nothing_executes_text():
-    """No eval, exec, pickle or parser of SymPy's on whatever a user wrote."""
+    """No eval, exec, pickle or parser of SymPy's on a user's text."""
     against = []
     for path in modules():
         names = {x.func.id for x in nodes(path) if isinstance(x, ast.Call) and isinstance(x.func, ast.Name)}

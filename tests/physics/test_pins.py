@@ -429,7 +429,7 @@ def test_a_closure_loads_its_parent_at_any_point(slot):
 @pytest.mark.parametrize("at", [0.0, 0.2, 1.0, 2.5])
 @pytest.mark.parametrize("kind", ["angle", "weld"])
 def test_impulse_of_what_is_imposed(kind, at):
-    """A wheel that is held takes the couple of its whole spin, at whatever angle it is held."""
+    """A wheel that is held takes the couple of its whole spin, at any angle of the hold."""
     run = run_of({
         "fsm_dyn": 1, "name": "wheel", "coordinates": ["x", "q"], "frames": {"B": {"rotate": {"z": "q"}}},
         "points": {"C": {"from": "O", "at": "x*N.x"}},
