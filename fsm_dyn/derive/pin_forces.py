@@ -473,6 +473,22 @@ class PinForces:
         nothing = dict.fromkeys(self.parts.segments, (self.system.graph.zero,) * 6)
         return self._handed_on(_less(nothing, self.load_effects(loads)[0]))
 
+    def left_out(self) -> dict[str, set[int]]:
+        """Return the components of each segment's connection that rows of joints left out as redundant change.
+
+        In a plane those are the loads across it, which are zero.
+        """
+        found: dict[str, set[int]] = {name: set() for name in self.parts.segments}
+        kept = {row.name for row in self.rows}
+        names = [] if self.parts.is_planar else [n for j in self.mechanism.joints.values() for n in j.rows]
+        nothing = dict.fromkeys(self.parts.segments, (self.system.graph.zero,) * 6)
+        for name in names:
+            if name not in kept and name in self.mechanism.constraints:
+                effect = self._row(name, "", {}).segments
+                for segment, wrench in self._handed_on(_less(nothing, effect)).items():
+                    found[segment] |= {k for k, n in enumerate(wrench) if not self.system.reducer.reduce(n).is_zero}
+        return found
+
     def _less_rows(self, total: Mapping[str, Wrench]) -> dict[str, Wrench]:
         found = dict(total)
         for multiplier, row in zip(self.multipliers, self.rows, strict=True):
@@ -644,6 +660,7 @@ class PinBuilder:
     # -- the tree ------------------------------------------------------------------------------------------
 
     def _add_tree(self, by_segment: Mapping[str, Wrench], groups: Sequence[_RowGroup]) -> None:
+        left_out = self._forces.left_out()
         for connection in self._parts.connections.values():
             joined = [g for g in groups if self._is_of_tree(g) and g.child == connection.child]
             rows = tuple(r for group in joined for r in group.rows)
@@ -668,6 +685,7 @@ class PinBuilder:
                 self._frames(connection.parent, connection.child),
                 rows,
                 tuple(range(first, first + len(twists))),
+                tuple(sorted(left_out[connection.child])),
             )
             self._add(info, wrench, self._forces.position(connection.at))
 

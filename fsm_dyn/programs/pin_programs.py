@@ -33,6 +33,7 @@ class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frames: tuple[str, str]  # frames of parent and child, ``N`` for those without
     rows: tuple[int, ...] = ()  # constraint rows whose multipliers are a part of it
     freedoms: tuple[int, ...] = ()  # which of the twists are its own motions
+    left_out: tuple[int, ...] = ()  # components that rows left out as redundant could take over in part
 
 
 class PinPrograms:

@@ -238,9 +238,11 @@ class Pins(Mapping[str, "Pin"]):
     def undetermined(self) -> BoolArray:
         """Which components of the wrenches redundant rows can share differently, shape (n, n_pins, 6)."""
         found = np.zeros((len(self.samples), len(self), 6), dtype=np.bool_)
+        for number, pin in enumerate(self.programs.pins):
+            found[:, number, list(pin.left_out)] = True
         for chosen, rows in self._redundant():
             for k, _, moved, largest in self._exchanges(chosen, rows):
-                found[chosen[k]] = np.abs(moved).max(axis=0, initial=0.0) > _NOTHING * max(largest, 1e-300)
+                found[chosen[k]] |= np.abs(moved).max(axis=0, initial=0.0) > _NOTHING * max(largest, 1e-300)
         return found
 
     def _redundant(self) -> Iterator[tuple[IntArray, list[int]]]:

@@ -5,6 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.derive.pin_forces import PinForces
+from fsm_dyn.language.loader import load
 from fsm_dyn.programs.program import Program
 
 
@@ -441,3 +442,33 @@ def test_impulse_of_what_is_imposed(kind, at):
     agree(hit.pin_impulse["N_B"], np.zeros(6), 1e-7, 1e-9)
     total = np.sum([impulse for name, impulse in hit.pin_impulse.items() if name != "N_B"], axis=0)
     agree(total, [-1.0 if kind == "weld" else 0.0, 0, 0, 0, 0, -0.06], 1e-7, 1e-9)
+
+
+def test_hinges_of_a_door_share_its_load():
+    """The rows of the second hinge hold what no motion violates; left out or kept, the shares are not determined."""
+    text = """
+fsm_dyn: 1
+name: door
+points:
+  H1: {from: O, at: 0.2*N.y}
+  H2: {from: O, at: 1.8*N.y}
+  D2: {from: d_origin, at: 1.6*d.y}
+  C: {from: d_origin, at: 0.4*d.x + 0.8*d.y}
+joints:
+  low: {revolute: {child: d, at: H1, axis: N.y}}
+  high: {revolute: {child: d, at: [H2, D2], axis: d.y}}
+  latch: {revolute: {parent: d, child: l, at: C, axis: d.x}}
+bodies:
+  door: {frame: d, center: C, mass: 20, inertia: {xx: 4, yy: 1, zz: 5}}
+  latch_body: {frame: l, center: l_origin, mass: 1, inertia: {xx: 0.1, yy: 0.1, zz: 0.1}}
+loads: [{gravity: -9.81*N.y}]
+"""
+    run = run_of(load("door", text=text), 0.1)
+    shared = run_of(load("door", text=text.replace("joints:", "joint_coordinates: absolute\njoints:")), 0.1)
+    assert "high" not in run.pins
+    assert not run.pins["low"].determined[0, :3].any()
+    assert run.pins["latch"].determined.all()
+    assert not shared.pins["low"].determined[0, 1]
+    assert not shared.pins["high"].determined[0, 1]
+    agree(run.pins["low"].force[0], [0.0, 21 * 9.81, 0.0])
+    agree(shared.pins["low"].force[0] + shared.pins["high"].force[0], [0.0, 21 * 9.81, 0.0])
