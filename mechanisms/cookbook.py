@@ -18,6 +18,7 @@ SHOWN = {
     "ball_point_pen": (0.6, ["y", "thumb"]),
     "brake": (2.5, ["q_dot", "press"]),
     "break_away_coupling": (0.8, ["motor_dot", "load_dot"]),
+    "brick_over_an_edge": (0.3, ["x", "z"]),
     "cam_follower_jump": (0.13, ["y", "cam_height"]),
     "end_stops": (1.0, ["x", "x_dot"]),
     "gear_backlash": (0.03, ["q1_dot", "q2_dot"]),
@@ -29,6 +30,8 @@ SHOWN = {
     "string": (2.0, ["x", "y"]),
 }
 
+IN_SPACE = ("brick_over_an_edge",)  # drawn at some instants as well
+
 
 def main() -> None:
     """Draw all recipes into the folder named on the command line."""
@@ -37,6 +40,8 @@ def main() -> None:
     for name, (until, columns) in SHOWN.items():
         run = fsm_dyn.simulate(fsm_dyn.compile(RECIPES / f"{name}.yaml"), until=until)
         plot.save(plot.states(run, columns), folder / f"{name}.png")
+        if name in IN_SPACE:
+            plot.save(plot.thumbnail(run), folder / f"{name}_motion.png")
 
 
 if __name__ == "__main__":

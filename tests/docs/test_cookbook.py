@@ -71,6 +71,12 @@ def driven_speed(p):
     return ratio * meets * p["J1"] / (p["J1"] + p["J2"] * ratio**2)
 
 
+def tipping_time(p):
+    slowing = p["mu"] * p["g"]
+    way = -p["x0"] - p["mu"] * p["c"] / 2
+    return (p["v0"] - sqrt(p["v0"] ** 2 - 2 * slowing * way)) / slowing
+
+
 RECIPES = {
     "one_way_clutch": Recipe(1.0, time_of("frees"), lambda p: acos(-p["T"] / (p["J"] * p["W"] * p["w"])) / p["w"]),
     "ball_point_pen": Recipe(0.6, time_of("cam opens"), lambda p: 0.3 + (p["F0"] + p["k"] * p["out"]) / (4 / 0.1)),
@@ -95,6 +101,7 @@ RECIPES = {
         time_of("rests_1"),
         lambda p: p["g"] * (p["m1"] + p["m2"]) * (p["mu"] + p["mu_floor"]) / p["slope"],
     ),
+    "brick_over_an_edge": Recipe(0.1, time_of("opens"), tipping_time),
     "gear_backlash": Recipe(0.05, lambda run: run.transitions[0].u_after[1], driven_speed),
 }
 
