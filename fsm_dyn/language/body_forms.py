@@ -546,8 +546,9 @@ class PolygonForm(OutlineFromForm):
     example: ClassVar[str] = "polygon: {frame: B, points: [[0, 0], [1 m, 0], [0, 1 m]]}"
 
     points: tuple[tuple[Text, ...], ...] = key(CORNERS, "its corners, in either sense", ())
-    file: str = key(TEXT, "or a drawing, `.dxf` or `.svg`, from the folder of the model", "", example="pawl.dxf")
+    file: str = key(TEXT, "or a drawing, `.dxf`, `.svg` or `.step`, in the folder of the model", "", example="pawl.dxf")
     layer: str = key(TEXT, "layer of DXF, id or label of SVG", "", usual="all of the drawing", example="outline")
+    plane: str = key(TEXT, "that cuts the solid of a STEP file, across an axis of the part", "", example="z = 2.5 mm")
     unit: str = key(UNIT, "of the drawing, if it has none itself", "", example="mm")
     tolerance: Text | None = expression_key(
         "largest distance of arcs and splines from their chords", None, unit=LENGTH,
@@ -557,7 +558,7 @@ class PolygonForm(OutlineFromForm):
     def checked(self) -> Self:
         """Return the polygon if its corners are given in one way."""
         given = exactly_one(self, ("points", "file"))
-        only_with(self, given, ("frame", "from", *(("layer", "unit", "tolerance") if given == "file" else ())))
+        only_with(self, given, ("frame", "from", *(("layer", "plane", "unit", "tolerance") if given == "file" else ())))
         return self
 
 

@@ -1,4 +1,4 @@
-"""Outlines from drawings: the closed chain of a DXF layer or of an SVG element as a polygon, with its area moments.
+"""Outlines from drawings: the closed chain of a DXF layer, an SVG element or a cut solid, with its area moments.
 
 Closed chains within it are holes: they count for the moments alone.
 
@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
@@ -432,6 +432,101 @@ def pieces_of_svg(text: str, layer: str) -> tuple[str, list[Piece]]:
     return unit, pieces
 
 
+# -- STEP ----------------------------------------------------------------------------------------------------
+#
+# The closed chains in which a plane across an axis cuts the one solid of a part. The readers are those of Open CASCADE
+# (the extra `step`), which convert lengths to mm; the file is data, and other files that it names are not opened.
+
+MOST_FACES: Final = 5000
+_AXES: Final = "xyz"
+_PLANE: Final = re.compile(r"([xyz])\s*=\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za-z]+)")
+_QUARTERS: Final = 4  # parts of a curve between two knots
+
+
+def plane_of(text: str) -> tuple[int, float]:
+    """Return the axis across a plane, 0 to 2, and its distance along it (m); ValueError if the `text` is no plane."""
+    found = _PLANE.fullmatch(text.strip())
+    if found is None or TABLE.get(found[3], (0.0, None))[1] != LENGTH:
+        raise ValueError(f"no plane {text!r}: an axis and a length, such as `plane: z = 2.5 mm`")
+    return _AXES.index(found[1]), float(found[2]) * TABLE[found[3]][0]
+
+
+def pieces_of_step(path: Path, plane: str) -> list[Piece]:
+    """Return the curves in which a `plane` cuts the solid of a STEP file at a `path`.
+
+    Across z they are seen in x and y, across x in y and z, across y in z and x.  Raises ValueError: the package is
+    missing, the file has not one solid, or the plane misses it.
+    """
+    try:
+        from OCP.BRepAdaptor import BRepAdaptor_Curve  # the extra alone brings the package
+        from OCP.BRepAlgoAPI import BRepAlgoAPI_Section
+        from OCP.gp import gp_Dir, gp_Pln, gp_Pnt
+        from OCP.TopAbs import TopAbs_EDGE
+        from OCP.TopoDS import TopoDS
+    except ImportError:
+        raise ValueError('STEP is read by a package that is missing: pip install "fsm-dyn[step]"') from None
+    axis, place = plane_of(plane)
+    place /= TABLE["mm"][0]
+    point, normal = [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+    point[axis], normal[axis] = place, 1.0
+    section = BRepAlgoAPI_Section(_solid(path), gp_Pln(gp_Pnt(*point), gp_Dir(*normal)), False)
+    section.Build()
+    edges = [TopoDS.Edge(edge) for edge in _parts(section.Shape(), TopAbs_EDGE)] if section.IsDone() else []
+    if not edges:
+        raise ValueError(f"the plane {plane!r} misses the solid")
+    return [_piece(BRepAdaptor_Curve(edge), (axis + 1) % 3, (axis + 2) % 3) for edge in edges]
+
+
+def _solid(path: Path) -> Any:
+    """Return the only solid of a file."""
+    from OCP.IFSelect import IFSelect_ReturnStatus
+    from OCP.STEPControl import STEPControl_Reader
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
+
+    reader = STEPControl_Reader()
+    if reader.ReadFile(str(path)) != IFSelect_ReturnStatus.IFSelect_RetDone or not reader.TransferRoots():
+        raise ValueError("it is damaged, or no STEP file")
+    solids = _parts(reader.OneShape(), TopAbs_SOLID)
+    if len(solids) != 1:
+        raise ValueError(f"{len(solids)} solids, where one is read: export the part alone")
+    count = len(_parts(solids[0], TopAbs_FACE))
+    if count > MOST_FACES:
+        raise ValueError(f"a solid with {count} faces, where at most {MOST_FACES} are read")
+    return solids[0]
+
+
+def _parts(shape: Any, kind: Any) -> list[Any]:
+    """Return the parts of a kind of a shape."""
+    from OCP.TopExp import TopExp_Explorer
+
+    found, explorer = [], TopExp_Explorer(shape, kind)
+    while explorer.More():
+        found.append(explorer.Current())
+        explorer.Next()
+    return found
+
+
+def _piece(curve: Any, across: int, up: int) -> Piece:
+    """Return an edge as a piece, seen with one axis to the right and one upwards."""
+    from OCP.GeomAbs import GeomAbs_CurveType
+
+    first, last = curve.FirstParameter(), curve.LastParameter()
+
+    def at(s: float) -> complex:
+        point = curve.Value(first + s * (last - first)).Coord()
+        return complex(point[across], point[up])
+
+    if curve.GetType() == GeomAbs_CurveType.GeomAbs_Line:
+        return line(at(0.0), at(1.0))
+    inner: list[float] = []
+    if curve.GetType() == GeomAbs_CurveType.GeomAbs_BSplineCurve:
+        spline = curve.BSpline()
+        knots = [(spline.Knot(k) - first) / (last - first) for k in range(1, spline.NbKnots() + 1)]
+        inner = [share for share in knots if 0.0 < share < 1.0]
+    places = [a + (b - a) * k / _QUARTERS for a, b in itertools.pairwise([0.0, *inner, 1.0]) for k in range(_QUARTERS)]
+    return Piece(at, (*places, 1.0))
+
+
 # -- Outlines ------------------------------------------------------------------------------------------------
 
 
@@ -548,15 +643,17 @@ class Outline:
 
 _Reader = Callable[[str, str], tuple[str, list[Piece]]]
 _READERS: Final[Mapping[str, _Reader]] = {".dxf": pieces_of_dxf, ".svg": pieces_of_svg}
+_SOLIDS: Final = (".step", ".stp")
 
 
-def read_outline(name: str, layer: str, unit: str, tolerance: float, where: Location) -> Outline:
+def read_outline(name: str, layer: str, unit: str, tolerance: float, where: Location, plane: str = "") -> Outline:
     """Read the closed outline of a drawing.
 
     ``name``: path of the drawing, from the folder of the model's file. ``layer``: a layer of DXF, or an id or label of
     SVG; empty: all of it. ``unit``: of the drawing, if the file itself has none. ``tolerance``: largest distance of an
-    arc or spline from its chords, m; 0: a thousandth of the outline's size. ``where``: of the name. Raises ModelError:
-    the path leaves the folder, or the file has no such outline, or none that can be read.
+    arc or spline from its chords, m; 0: a thousandth of the outline's size. ``where``: of the name. ``plane``: that
+    cuts the solid of a STEP file, which has no layers. Raises ModelError: the path leaves the folder, or the file
+    has no such outline, or none that can be read.
     """
 
     def refused(message: str, allowed: str = "", remedy: str = "") -> ModelError:
@@ -565,22 +662,26 @@ def read_outline(name: str, layer: str, unit: str, tolerance: float, where: Loca
     path = Path(name)
     if path.is_absolute() or ".." in path.parts:
         raise refused("a path out of the folder of the model", "a path below this folder")
+    solid = path.suffix.lower() in _SOLIDS
     reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise refused("a format that is not read", ", ".join(_READERS), "save it as DXF (ASCII) or SVG")
+    if reader is None and not solid:
+        raise refused("a format that is not read", ", ".join((*_READERS, *_SOLIDS)), "save it as DXF (ASCII) or SVG")
+    if solid != bool(plane) or (solid and layer):
+        raise refused("a plane cuts a solid, and drawings have layers", "`plane` with STEP, `layer` with DXF and SVG")
+    full = Path(where.file or ".").parent / path
     try:
-        text = read_file(Path(where.file or ".").parent / path, MAX_BYTES, "a drawing").decode("utf-8", "replace")
+        text = read_file(full, MAX_BYTES, "a drawing").decode("utf-8", "replace")
     except InputError as error:
         raise refused(error.message, remedy=error.remedy) from None
     try:
-        own_unit, pieces = reader(text, layer)
+        own_unit, pieces = ("mm", pieces_of_step(full, plane)) if reader is None else reader(text, layer)
         return _outline(pieces, unit or own_unit, tolerance)
     except LookupError as error:
         if len(error.args) == 3:
             raise refused(*error.args) from None
         raise refused("it is damaged", remedy="save it again") from None
     except (ValueError, OverflowError, ZeroDivisionError, RecursionError) as error:
-        raise refused(str(error), remedy="correct the drawing, or `layer`, `unit` and `tolerance`") from None
+        raise refused(str(error), remedy="correct the drawing, or the keys that it is read by") from None
 
 
 def _outline(pieces: Sequence[Piece], unit: str, tolerance: float) -> Outline:

@@ -592,7 +592,7 @@ def _with_points(shape_name: str, shape: GeometryForm, has_units: bool) -> tuple
     assert polygon is not None
     where = polygon.key("file")
     tolerance = 0.0 if polygon.tolerance is None else fold(parse(polygon.tolerance), FloatAlgebra({}))
-    outline = read_outline(polygon.file, polygon.layer, polygon.unit, tolerance, where)
+    outline = read_outline(polygon.file, polygon.layer, polygon.unit, tolerance, where, polygon.plane)
 
     def text(value: float, unit: str) -> Text:
         return Text(f"{value!r} {unit}" if has_units else repr(value), where)

@@ -37,7 +37,7 @@ def turn(axis, angle):
 
 
 def both(first, second):
-    """Euler parameters of one rotation after another, about axes that turn with it."""
+    """Euler parameters of one rotation after another, about its own axes."""
     a, b = first[1:], second[1:]
     return np.array([first[0] * second[0] - a @ b, *(first[0] * b + second[0] * a + np.cross(a, b))])
 
@@ -145,7 +145,7 @@ def test_a_tetrahedron_spins_down(lower):
 @pytest.mark.long
 @pytest.mark.parametrize("method", [{}, {"method": "radau"}, {"method": "rk4", "step": 1e-3}])
 def test_a_tall_box_on_a_slope_stands_slides_or_tips(method):
-    """Its lower corners carry most: it slides by tan s > mu all the same, and tips by tan s > a/c."""
+    """Its lower corners carry most: it still slides by tan s > mu, and tips by tan s > a/c."""
     model = two(friction=0.4, loads=[{"gravity": "-g*(cos(s)*N.z - sin(s)*N.x)"}])
     model["parameters"]["s"] = 0.3
     simulator = fsm_dyn.Simulator(fsm_dyn.compile(model))

@@ -163,7 +163,7 @@ def test_moments_are_those_of_triangles():
         ("a.svg", svg('<path transform="skewX(3)" d="M0 0"/>'), {}, "apply it in the drawing program"),
         ("a.svg", '<!DOCTYPE svg [<!ENTITY a "b">]><svg/>', {}, "declares entities"),
         ("a.svg", "<svg", {}, "no XML"),
-        ("a.step", "ISO-10303", {}, "a format that is not read"),
+        ("a.iges", "ISO-10303", {}, "a format that is not read"),
         ("../a.dxf", None, {}, "out of the folder of the model"),
         ("/a.dxf", None, {}, "out of the folder of the model"),
         ("none.dxf", None, {}, "no such file"),
