@@ -203,7 +203,12 @@ def reported_forces(
     rows = [r for r in range(forces.shape[1]) if r not in open_rows]
     number = {r: i for i, r in enumerate(rows)} | {-1: -1}
     some = [
-        msgspec.structs.replace(c, normal_row=number[c.normal_row], tangent_row=number[c.tangent_row])
+        msgspec.structs.replace(
+            c,
+            normal_row=number[c.normal_row],
+            tangent_row=number[c.tangent_row],
+            load_rows=tuple(number[r] for r in c.load_rows if r in number),
+        )
         for c in (contacts[k] for k in closed)
     ]
     bounds: Only = dict.fromkeys(("static", "kinetic", "elastic"), closed)

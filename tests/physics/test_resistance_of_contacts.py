@@ -282,3 +282,35 @@ def test_a_superball_keeps_its_share_of_the_slip(e, et):
     for before, after in itertools.pairwise(flights):
         assert after[0] + r * after[2] == pytest.approx(-et * (before[0] + r * before[2]), abs=1e-12)
         assert m * r * after[0] - J * after[2] == pytest.approx(m * r * before[0] - J * before[2], rel=1e-12)
+
+
+def test_resistance_next_to_redundant_contacts():
+    """A wheel slows next to a crate that stands on two corners of four: forces of each are those of it alone."""
+    text = """
+fsm_dyn: 1
+name: wheel_and_crate
+coordinates: {x: m, y: m, q: rad, u: m, v: m, s: rad}
+frames: {A: {rotate: {z: q}}, B: {rotate: {z: s}}}
+points: {CA: {from: O, at: x*N.x + y*N.y}, CB: {from: O, at: u*N.x + v*N.y}}
+bodies:
+  crate: {frame: A, center: CA, mass: 4 kg, inertia: {zz: 0.1 kg*m^2}}
+  wheel: {frame: B, center: CB, mass: 1 kg, inertia: {zz: 0.005 kg*m^2}}
+shapes:
+  box: {polygon: {frame: A, points: [[-0.3 m, -0.1 m], [0.3 m, -0.1 m], [0.3 m, 0.1 m], [-0.3 m, 0.1 m]]}}
+  disc: {circle: {frame: B, center: CB, radius: 0.1 m}}
+  ground: {line: {along: N.x}, side: N.y}
+contacts:
+  stands: {between: [box, ground], friction: 0.3}
+  passes: {between: [box, disc], friction: 0.3}
+  rolls: {between: [disc, ground], friction: 0.5}
+  resists: {dry_friction: {speed: rate(s), static: 1 mm, kinetic: 1 mm, load: rolls}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+initial: {y: 0.1 m, u: 2 m, v: 0.1 m, u_dot: 1 m/s, s_dot: -10 rad/s}
+"""
+    run = fsm_dyn.simulate(fsm_dyn.compile(loader.load("wheel_and_crate", text=text)), until=0.5)
+    slowing = 9.81 * 1e-3 * 0.1 / (0.1**2 + 0.005)
+    np.testing.assert_allclose(run["u_dot"][-1], 1.0 - 0.5 * slowing, rtol=1e-9)
+    corners = [run.multipliers[f"stands_{k}"][-1] for k in (1, 2)]
+    np.testing.assert_allclose(corners, [[0.5 * 4.0 * 9.81, 0.0]] * 2, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(run.multipliers["resists"][-1], [9.81e-3], rtol=1e-9)
+    np.testing.assert_allclose(run.pins["rolls"].force[-1], [-slowing, 9.81, 0.0], rtol=1e-9, atol=1e-9)
