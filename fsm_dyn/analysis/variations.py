@@ -155,12 +155,12 @@ class AnalysisSetup:
         vector = parameter_vector(numbers)
         drive = resolve_inputs(automaton, numbers, inputs or {}, (0.0, LONGEST))
         simulator = simulator_of(graph)
-        executable = simulator.take("compiled")
+        executable = simulator.take("derived")
         executable.use(numerics_of(automaton, numbers))
         kept = kept_quantities(automaton)
         setting = cls(graph, simulator, executable, numbers, vector, drive, rtol, atol, names, kept)
         # the executable belongs to the setting for its lifetime
-        weakref.finalize(setting, simulator.give_back, executable, "compiled")
+        weakref.finalize(setting, simulator.give_back, executable, "derived")
         return setting
 
     def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> InitialState:

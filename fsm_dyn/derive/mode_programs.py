@@ -27,12 +27,13 @@ from fsm_dyn.derive.embedding import (
 )
 from fsm_dyn.derive.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.derive.tree_embedding import embed_cheapest, with_bearing_loads
-from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
+from fsm_dyn.derive.unconstrained_system import ContactInfo, UnconstrainedSystem
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.programs.traversal import substitute, tangent
+from fsm_dyn.runtime.abi import GuardQuantity
 
 # -- Accelerations and multipliers solved for together, the alternative to constraint embedding --------------
 #
@@ -154,6 +155,16 @@ class ModePrograms:
     def enclosure(self) -> EnclosureCode | None:
         """The code for enclosures of the guards, None if there is none."""
         return enclosure_code(self.full, "guards")
+
+    def shares_in_space(self, contacts: Sequence[ContactInfo]) -> bool:
+        """Whether contacts that stick in space exchange forces.
+
+        Their laws are cones, which no elimination frees of the shares; here they are asked of the least forces, while
+        online embedding asks for any shares within all cones.
+        """
+        circles = {guard.subject for guard in self.guards if guard.quantity is GuardQuantity.FRICTION_CIRCLE}
+        rows = [{contacts[k].normal_row, *contacts[k].tangent_rows} for k in circles]
+        return any(own.intersection(self.indeterminate) for own in rows)
 
 
 def derive_mode(

@@ -568,7 +568,7 @@ def source(run: ExportedRun) -> str:
         "report": report, "n_report": str(report_room(run)), "first_output": str(outputs.start),
         "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
         "mode": str(run.mode), "atol": data.array("atol", np.asarray(run.options.atol)),
-        "rtol": number(run.options.rtol or 0.0),
+        "rtol": number(run.options.rtol or 0.0), **embedded_fields(run, data),
         "step": number(run.options.step or 0.0), "until": number(run.options.until or 0.0),
         "input_moves": data.array("input_moves", input_moves(run.automaton)),
         **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
@@ -603,6 +603,16 @@ def source(run: ExportedRun) -> str:
         parts.append(f"static const struct {kind} {prefix}_{name} = {initialiser(fields)};\n")
     parts.append(f"const struct fsm_model {prefix}_model = {initialiser(model)};\n")
     return "\n".join(parts)
+
+
+def embedded_fields(run: ExportedRun, data: Any) -> dict[str, str]:
+    """Return the fields of the names of modes embedded online, which are defined; none without such modes."""
+    if not run.embedded:
+        return {}
+    data.definitions.append(texts(f"{run.prefix}_embedded_names", list(run.embedded)))
+    states = data.array("embedded_states", np.array(list(run.embedded.values()), np.int8))
+    names = f"{run.prefix}_embedded_names"
+    return {"n_embedded": str(len(run.embedded)), "embedded_names": names, "embedded_states": states}
 
 
 def report_room(run: ExportedRun) -> int:

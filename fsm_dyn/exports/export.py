@@ -19,6 +19,7 @@ import numpy as np
 
 import fsm_dyn.runtime
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
 from fsm_dyn.core.errors import InputError, did_you_mean
@@ -43,10 +44,12 @@ from fsm_dyn.language.scales import Scales
 from fsm_dyn.run.input_signals import InputValue
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.online import CompiledExecutable
 from fsm_dyn.run.phases import phase_rules
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
+from fsm_dyn.runtime.abi import GuardQuantity
 
 #: Distance from 1 to the next larger number, of doubles and of floats.
 DOUBLE_EPS: Final = 2.0**-52
@@ -348,9 +351,9 @@ def export(
     elif target == MJCF:
         files = _mjcf(graph, options)
     elif target == MODELICA:
-        files = _modelica(prepared(graph, options, listed_modes), mode)
+        files = _modelica(prepared(graph, options, listed_modes, spare=False), mode)
     else:
-        run = prepared(graph, options, listed_modes, real, outputs)
+        run = prepared(graph, options, listed_modes, real, outputs, spare_modes > 0)
         if target in ("fmu2", "fmu3"):
             run = replace(run, icon=icon(Simulator(graph).carry_out(replace(options, until=0.0))))
         files = TARGETS[target](with_spare_modes(run, spare_modes))
@@ -407,7 +410,7 @@ def _check_outputs(target: str, outputs: str) -> None:
 
 def prepared(
     graph: ModeGraph, options: RunOptions = _USUAL, listed_modes: bool = False, real: Real = "double",
-    outputs: Outputs = "listed",
+    outputs: Outputs = "listed", spare: bool = True,
 ) -> ExportedRun:  # fmt: skip
     """Return the run to export: modes, start, schedule.
 
@@ -418,10 +421,19 @@ def prepared(
         Those that :func:`export` takes.
     listed_modes, real, outputs
         As for :func:`export`.
+    spare
+        Whether the target embeds further modes online.  Modes whose contacts share friction in space are among those,
+        except if the run begins in one.
     """
     simulator = Simulator(graph)
     setup = simulator.setup(options)
-    executable = simulator.take("compiled")
+    executable = simulator.take(
+        "compiled" if spare and not listed_modes and embeds_online(graph.automaton) else "derived"
+    )
+    first = executable.derived(setup.start.states).programs
+    if first.shares_in_space(graph.automaton.contacts):
+        _check_least_forces(executable.mode_name(setup.start.states).name, first, setup.start)
+        executable = simulator.take("derived")
     executable.use(simulator.numerics(setup.numbers, setup.vector))
     mode = executable.mode_index(setup.start.states)
 
@@ -442,11 +454,18 @@ def prepared(
         executable.use(single_numerics(graph.automaton, setup.numbers))
         if not listed_modes:
             run_schedule()
-    derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
+    online = {
+        name: chart.programs.states for name, chart in zip(executable.chart_names, executable.charts, strict=True)
+        if not isinstance(chart.programs, ModePrograms)
+    }  # fmt: skip
+    if isinstance(executable, CompiledExecutable) and online:
+        executable = executable.without_online()
+        mode = executable.mode_index(setup.start.states)
+    own = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
         executable.automaton,
         executable.tables,
-        [(programs.rhs, programs.full) for programs in derived],
+        [(programs.rhs, programs.full) for programs in own],
         executable.chart_names,
         setup.start.x,
         setup.start.context,
@@ -458,7 +477,21 @@ def prepared(
         forces=force_outputs(executable.automaton, outputs),
         phases=phase_rules(executable.automaton),
         outputs=outputs,
+        embedded=online,
     )
+
+
+def _check_least_forces(name: str, programs: ModePrograms, start: InitialState) -> None:
+    """Refuse a start in a mode of which the least forces break a law: a machine does not look for others there."""
+    values = programs.full.evaluate(0.0, start.x, start.context)["guards"]
+    circles = [value for guard, value in zip(programs.guards, values, strict=True)
+               if guard.quantity is GuardQuantity.FRICTION_CIRCLE]  # fmt: skip
+    if min(circles) < 0.0:
+        raise InputError(
+            "contacts of the mode at the start share friction in space, and their least forces leave its cones",
+            found=f"a start in '{name}'",
+            remedy="begin in another mode, such as a little above the contacts",
+        )
 
 
 def _check_spare(graph: ModeGraph, target: str, count: int) -> None:

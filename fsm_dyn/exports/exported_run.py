@@ -183,6 +183,8 @@ class ExportedRun:
     phases: PhaseRules | None = None
     outputs: Outputs = "listed"  # "listed", "all" or "reals": see :data:`fsm_dyn.exports.exported_run.OUTPUTS`
     icon: bytes = b""  # PNG of the mechanism at its start; empty without a drawing
+    # contact states, by name, of modes reached that are embedded online, not exported
+    embedded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:

@@ -311,8 +311,13 @@ def _enumerated(run: ExportedRun, role: str, text: str) -> Variable:
     """Return the variable of the mode or the phase; of reals with the meanings of its numbers in its description."""
     if run.outputs != "reals":
         return Variable(role, role, text, 0, "output", "discrete", "calculated", kind="enumeration")
-    numbers = "; ".join(f"{k} {name}" for k, name in enumerate([ITEM_0[role][0], *run.names[role]]))
+    numbers = "; ".join(f"{k} {name}" for k, name in enumerate(_items(run, role)))
     return Variable(role, role, f"{text}: {numbers}", 0, "output", "discrete", "calculated")
+
+
+def _items(run: ExportedRun, role: str) -> list[str]:
+    """Return the items of the enumeration of modes or phases."""
+    return [ITEM_0[role][0], *run.names[role], *(run.embedded if role == "mode" else ())]
 
 
 def _state_variables(run: ExportedRun, made: Callable[..., Variable]) -> Iterator[Variable]:
@@ -455,8 +460,8 @@ def add_units(root: Element, variables: Sequence[Variable]) -> None:
 def enumerations(run: ExportedRun) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield the types of the mode and the phase: their names, and the attributes of their items."""
     for role in (role for role in ITEM_0 if role in run.names):
-        first, meaning = ITEM_0[role]
-        items = [{"name": name, "value": str(k)} for k, name in enumerate([first, *run.names[role]])]
+        meaning = ITEM_0[role][1]
+        items = [{"name": name, "value": str(k)} for k, name in enumerate(_items(run, role))]
         items[0]["description"] = meaning
         yield f"{run.prefix}_{role}", items
 

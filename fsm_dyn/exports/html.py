@@ -224,6 +224,8 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 image.array("input_moves", input_moves(run.automaton)),
                 *(6 * [pointer(0)]),
                 pointer(spare),
+                integer(0),  # the page has its own names of modes embedded online
+                *(2 * [pointer(0)]),
                 integer(int(reads_time(run))),
                 *(image.array(name, values) for name, values in parameter_limits(run).items()),
                 *(2 * [pointer(0)]),  # the page has its own ways to begin elsewhere

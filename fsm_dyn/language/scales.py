@@ -27,6 +27,7 @@ from fsm_dyn.language.units import DIMENSIONLESS, ENERGY, LENGTH, TIME, Dimensio
 
 Array = NDArray[np.float64]
 
+_ROUNDING = 1e-12  # of the largest number of its dimension: one no larger is taken as zero
 _SURELY = 1e-6  # of a unit's step: beyond the rounding of its logarithm
 STEP = 10  # binary digits: the units are powers of 1024
 #: Binary logarithms of the smallest numbers rounded to 1: from 3.3 mm to 3.4 m, 11 g to 11 kg, 3.3 ms to 3.4 s.
@@ -87,7 +88,8 @@ class Numbers:
         for name, of in self.parameters.items():
             value = values[name]
             found += zip(of, value if isinstance(value, tuple) else (value,), strict=True)
-        found = [(of, value) for of, value in found if value and any(of[:3])]
+        least = _least(found)
+        found = [(of, value) for of, value in found if abs(value) > least[of] and any(of[:3])]
         if not found:
             return SI
         logarithms = np.log2(np.abs([value for _, value in found]))
@@ -119,7 +121,10 @@ class ScalesOfCases:
                 value = values[name]
                 entries += zip(of_name, value if isinstance(value, tuple) else (value,), strict=True)
         entries += [(of, float(number)) for of, number in zip(dimensions, self._base, strict=True)]
-        kept = np.array([bool(number) and any(of[:3]) for of, number in entries], dtype=np.bool_)
+        least = _least(entries)
+        self._least = np.array([least[of] for of in dimensions])
+        self._base[np.abs(self._base) <= self._least] = 0.0
+        kept = np.array([abs(number) > least[of] and any(of[:3]) for of, number in entries], dtype=np.bool_)
         self._steps = np.full(3, 0.5)  # undetermined units stay those of SI
         self._slopes = np.zeros((3, len(self._base)))
         if kept.any():
@@ -133,6 +138,7 @@ class ScalesOfCases:
     def same(self, cases: Sequence[Mapping[str, ParameterValue]]) -> NDArray[np.bool_]:
         """Return whether the units of each case are surely those of the other parameters, shape (n,)."""
         found = np.array([self._numbers_of(values) for values in cases]).reshape(len(cases), len(self._base))
+        found[np.abs(found) <= self._least] = 0.0
         vanishes = ((found == 0.0) != (self._base == 0.0)) & self._used
         with np.errstate(divide="ignore", invalid="ignore"):
             change = np.log2(np.abs(found)) - np.log2(np.abs(self._base))
@@ -148,6 +154,14 @@ class ScalesOfCases:
             value = values[name]
             found += value if isinstance(value, tuple) else (value,)
         return np.array(found, dtype=np.float64)
+
+
+def _least(numbers: Sequence[tuple[Dimension, float]]) -> dict[Dimension, float]:
+    """Return by dimension the size up to which numbers are zero: rounding beside the largest, such as r*cos(pi/2)."""
+    largest: dict[Dimension, float] = {}
+    for of, value in numbers:
+        largest[of] = max(abs(value), largest.get(of, 0.0))
+    return {of: _ROUNDING * value for of, value in largest.items()}
 
 
 def _used(mechanism: Mechanism) -> set[str]:

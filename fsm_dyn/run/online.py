@@ -24,7 +24,7 @@ from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import structures as st
-from fsm_dyn.run.executable import NO_MODES, Array, DerivedModes, Executable, ModeChart, is_long
+from fsm_dyn.run.executable import NO_MODES, Array, DerivedModes, Executable, ModeChart, is_long, program_memory
 from fsm_dyn.run.structures import Bundle, GuardEnclosures, Packed, guard_enclosures
 from fsm_dyn.run.tolerances import Numerics, Tolerances
 from fsm_dyn.runtime import library
@@ -257,6 +257,7 @@ def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
     R, U, C = (int(sizes[i]) for i in (Sizes.N_ROWS, Sizes.N_U, Sizes.N_CONTACTS))
     D = min(R, U)  # independent active rows
     wide = 2 * (R + guards) + 4
+    cones = (3 * guards + 1) * (3 * (R + 1) + 12) + 3 * (R + 1) * (R + 3)
     return {
         "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
         "state_unit": int(sizes[Sizes.N_Q]) + U, "row_unit": R, "limits": OnlineLimits.COUNT,
@@ -265,8 +266,10 @@ def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
         "below_begin": D + 1, "below_rows": D * D, "tied_begin": U + 1, "tied_columns": masses,
         "moved_begin": U + 1, "moved_columns": U * U,
         "reduced_begin": U + 1, "reduced_behind": U, "reduced_columns": U * U, "place": U, "extent": 2 * R + 4 * U,
-        # the laws on forces and the simplex table of the widest margin, see runtime/contact_problem.c
-        "floats": guards * (R + 1) + (guards + 2) * wide + R, "integers": guards + 1, "top": ArenaTop.COUNT,
+        # laws on forces with the simplex table of the widest margin, see runtime/contact_problem.c, or its cone program
+        # of at most three rows a law, see runtime/complementarity.c
+        "floats": max(guards * (R + 1) + (guards + 2) * wide, cones) + R, "integers": 8 * guards + 2 * R + 8,
+        "top": ArenaTop.COUNT,
     }  # fmt: skip
 
 
@@ -547,10 +550,9 @@ class OnlineExecutable(Executable):
         derived: Sequence[DerivedMode] = (),
         known: DerivedModes | None = None,
     ) -> None:
+        derived = [mode for mode in derived if not mode.programs.shares_in_space(automaton.contacts)]
         self._sets = [mode.states for mode in derived]
         self._online: dict[int, OnlineKernels] = {}  # by the address of the full kernel
-        programs, level = online_programs(automaton.terms), SELDOM_RUN if is_long(automaton.terms) else OPTIMISATION
-        self._online_kernels = compile_programs(programs, keep_zeros=True, optimisation=level)
         super().__init__(automaton, home, tolerances, derived, known)
 
     def reset_charts(self) -> None:
@@ -613,7 +615,9 @@ class OnlineExecutable(Executable):
 
     @cached_property
     def _contexts(self) -> Contexts:
-        return Contexts(self.tables, self._online_kernels)
+        terms = self.automaton.terms
+        level = SELDOM_RUN if is_long(terms) else OPTIMISATION
+        return Contexts(self.tables, compile_programs(online_programs(terms), keep_zeros=True, optimisation=level))
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         """Append a mode embedded online: a chart of active set number ``group``."""
@@ -640,6 +644,52 @@ class OnlineExecutable(Executable):
     def allowance(self, mode: OnlineMode) -> int:
         """Return after how many evaluations in a run a mode embedded online has earned kernels of its own."""
         return NEVER
+
+
+class CompiledExecutable(OnlineExecutable):
+    """Executable whose modes have kernels, except those whose contacts share friction in space."""
+
+    def __init__(self, automaton: Automaton, home: tuple[Array, Array], known: DerivedModes) -> None:
+        super().__init__(automaton, home, derived=automaton.modes, known=known)
+
+    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Derive and append the mode with these contact states; raise RunError if the model does not list it."""
+        codes = self.check_listed(states, t)
+        mode = self.derived(codes)
+        self.automaton = self.automaton.with_mode(mode)
+        self._sets.append(codes)
+        self._append(len(self._sets) - 1, mode.programs)
+        return self.tables
+
+    def without_online(self) -> Executable:
+        """Return an executable of the modes with derived kernels, with all their charts."""
+        own = [chart.programs for chart in self.charts if isinstance(chart.programs, ModePrograms)]
+        order = list(dict.fromkeys(programs.states for programs in own))
+        modes = {mode.states: mode for mode in self.automaton.modes}
+        found = Executable(self.automaton, self.home, modes=[modes[states] for states in order], known=self.known)
+        found.use(self.numerics)
+        for programs in own:
+            if programs is not modes[programs.states].programs:
+                found._append(order.index(programs.states), programs)
+        return found
+
+    @property
+    def memory(self) -> int:
+        """Memory of the modes reached since the executable was made, bytes."""
+        return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :]) + super().memory
+
+    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+        """Append a chart of a mode; one embedded online is valid in any state."""
+        group = self.charts[number].mode
+        if any(chart.mode == group and chart.full in self._online for chart in self.charts):
+            return False
+        return Executable._add_chart(self, number, t, x, c)
+
+    def _append(self, mode: int, programs: ModePrograms) -> None:
+        if programs.shares_in_space(self.automaton.contacts):
+            self._append_online(programs.states, mode)
+        else:
+            super()._append(mode, programs)
 
 
 # -- Modes embedded online when they are reached, and derived when they are evaluated often ------------------

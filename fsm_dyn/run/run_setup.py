@@ -30,7 +30,7 @@ from fsm_dyn.run.input_signals import (
     resolve_inputs,
     scenario_schedules,
 )
-from fsm_dyn.run.online import EarnedExecutable, OnlineExecutable
+from fsm_dyn.run.online import CompiledExecutable, EarnedExecutable, OnlineExecutable
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.run_options import Allowance, RunOptions, stored_type
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
@@ -68,7 +68,7 @@ class ExecutablePool:
     def take(self, strategy: str, derive_after: Allowance = None) -> Executable:
         """Return the running form of the graph, without the charts of earlier runs; in no other run until given back.
 
-        ``strategy`` may also be "multipliers": by a formulation instead of embedding.
+        ``strategy`` may also be "multipliers": by a formulation instead of embedding; or "derived": nothing online.
         """
         idle = self._executables.setdefault(_executable_key(strategy, derive_after), [])
         executable = idle.pop() if idle else self._new_executable(strategy, derive_after)
@@ -112,6 +112,8 @@ class ExecutablePool:
         start = self.initial_state_of(initial_values(automaton, numbers, parameter_vector(numbers)))
         home = start.x.copy(), start.context.copy()
         if strategy == "compiled":
+            return CompiledExecutable(self.graph.with_modes(self._modes).automaton, home, self._modes)
+        if strategy == "derived":
             return Executable(self.graph.with_modes(self._modes).automaton, home, known=self._modes)
         if strategy == "multipliers":
             known = DerivedModes(MOST_KEPT)

@@ -464,8 +464,7 @@ FSM_LOCAL double fsm_share_left_out(struct fsm_arena *arena, const struct fsm_co
 
    Where contacts are redundant, satisfying the laws is a question of feasibility (feasibility.c). */
 
-#define FSM_BRACED   1e-6 // part of normal forces that add up to one, by which the laws of a bracing may be missed
-#define FSM_ROOT_TWO 1.4142135623730951
+#define FSM_BRACED 1e-6 // part of normal forces that add up to one, by which the laws of a bracing may be missed
 
 /* Return the magnitude against which the laws are judged, for the forces `y` (n,). */
 FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *problem, fsm_vector y)
@@ -484,63 +483,96 @@ static bool sticks(int64_t choice)
     return choice == FSM_CHOICE_HOLD || choice == FSM_CHOICE_PARTED_HOLD;
 }
 
-/* Write the laws on forces as `g y >= h`: no tension, and the static friction limit where a contact sticks.
+/* Laws on forces: `g y >= h`, or in space the cone `|(g y - h)₁₂| <= (g y - h)₀` of three rows, the first marked. */
+struct force_laws {
+    fsm_matrix g;     // (m, n)
+    fsm_vector h;     // (m,)
+    fsm_indices cone; // (m,): 1 for the first row of a cone
+};
 
-   The friction cone in space is not among them: it is asked of the forces of least norm, as in the modes. */
-static fsm_matrix inequalities(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
-                               fsm_vector *h)
+#define FSM_LAW_ROWS 4 // of a contact, at most
+
+static struct force_laws begin_laws(struct fsm_arena *arena, const struct fsm_contact_problem *problem, int64_t more)
 {
-    int64_t count = choices.n, at = 0;
-    fsm_matrix g = fsm_arena_matrix(arena, 3 * count, problem->K.n);
-    *h = fsm_arena_vector(arena, 3 * count);
-    for (int64_t k = 0; k < count; k++) {
-        int64_t choice = choices.at[k], a = problem->normal.at[k], b = problem->tangent.at[k];
-        bool one_sided = !problem->bilateral.at[k] || fsm_direction_of(choice) != 0.0;
-        if (a >= 0 && !fsm_is_open(choice) && one_sided) {
-            AT(g, at, a) = fsm_side_of(choice);
-            h->at[at++] = problem->floor.at[a];
+    int64_t most = FSM_LAW_ROWS * problem->normal.n + more;
+    return (struct force_laws){.g = fsm_matrix_first(fsm_arena_matrix(arena, most, problem->K.n), 0),
+                               .h = fsm_arena_vector(arena, most),
+                               .cone = fsm_arena_indices(arena, most)};
+}
+
+/* Append the laws of contact `k`: no tension, and the static friction limit where it sticks.
+
+   The normal force of a bilateral contact has the sign that it has in `y`. */
+static void append_laws(const struct fsm_contact_problem *problem, int64_t choice, int64_t k, fsm_vector y,
+                        struct force_laws *laws)
+{
+    int64_t a = problem->normal.at[k], b = problem->tangent.at[k];
+    bool one_sided = !problem->bilateral.at[k] || fsm_direction_of(choice) != 0.0;
+    if (a >= 0 && !fsm_is_open(choice) && one_sided) {
+        AT(laws->g, laws->g.n, a) = fsm_side_of(choice);
+        laws->h.at[laws->g.n++] = problem->floor.at[a];
+    }
+    if (b < 0 || !sticks(choice) || problem->infinite.at[k]) {
+        return;
+    }
+    double load = a >= 0 && problem->bilateral.at[k] && y.at[a] < 0.0 ? -1.0 : 1.0;
+    bool spatial = problem->spatial.at[k] != 0;
+    int64_t bounds = spatial ? 1 : 2;
+    laws->cone.at[laws->g.n] = spatial;
+    for (int64_t i = 0; i < bounds; i++) {
+        if (a >= 0) {
+            AT(laws->g, laws->g.n, a) = load * problem->static_friction.at[k];
+        } else {
+            laws->h.at[laws->g.n] = -problem->static_friction.at[k];
         }
-        if (b < 0 || !sticks(choice) || problem->infinite.at[k] || problem->spatial.at[k]) {
-            continue;
+        if (!spatial) {
+            AT(laws->g, laws->g.n, b) = i == 0 ? -1.0 : 1.0;
         }
-        for (double sign = -1.0; sign < 2.0; sign += 2.0) {
-            AT(g, at, b) = sign;
-            if (a >= 0) {
-                AT(g, at, a) = problem->static_friction.at[k];
-            } else {
-                h->at[at] = -problem->static_friction.at[k];
+        laws->g.n++;
+    }
+    for (int64_t i = 0; spatial && i < 2; i++) {
+        AT(laws->g, laws->g.n++, b + i) = 1.0;
+    }
+}
+
+/* Write how the laws change along `basis` (n, k), (m, k), and their `slack` (m,) at the forces `y` (n,). */
+static fsm_matrix laws_along(struct fsm_arena *arena, const struct force_laws *laws, fsm_matrix basis, fsm_vector y,
+                             fsm_vector *slack)
+{
+    fsm_matrix along = fsm_arena_matrix(arena, laws->g.n, basis.m);
+    *slack = fsm_arena_vector(arena, laws->g.n);
+    for (int64_t i = 0; i < laws->g.n; i++) {
+        slack->at[i] = -laws->h.at[i];
+        for (int64_t j = 0; j < y.n; j++) {
+            double entry = AT(laws->g, i, j);
+            slack->at[i] += entry * y.at[j];
+            for (int64_t a = 0; entry != 0.0 && a < basis.m; a++) {
+                AT(along, i, a) += entry * AT(basis, j, a);
             }
-            at++;
         }
     }
-    h->n = at;
-    return fsm_matrix_first(g, at);
+    return along;
 }
 
 /* Add to `y` a combination of indeterminate forces with which it satisfies the laws by the largest margin. */
 static void choose_forces(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
                           fsm_matrix basis, double scale, fsm_vector y)
 {
-    fsm_vector h;
-    fsm_matrix g = inequalities(arena, problem, choices, &h);
-    fsm_vector slack = fsm_arena_vector(arena, g.n);
-    fsm_matrix along = fsm_arena_matrix(arena, g.n, basis.m);
+    struct force_laws laws = begin_laws(arena, problem, 0);
+    for (int64_t k = 0; k < choices.n; k++) {
+        append_laws(problem, choices.at[k], k, y, &laws);
+    }
+    fsm_vector slack, shares;
+    fsm_matrix along = laws_along(arena, &laws, basis, y, &slack);
     bool violated = false;
-    for (int64_t i = 0; i < g.n; i++) {
-        slack.at[i] = -h.at[i];
-        for (int64_t j = 0; j < y.n; j++) {
-            slack.at[i] += AT(g, i, j) * y.at[j];
-            for (int64_t a = 0; a < basis.m; a++) {
-                AT(along, i, a) += AT(g, i, j) * AT(basis, j, a);
-            }
-        }
-        violated = violated || slack.at[i] < 0.0;
+    for (int64_t i = 0; i < laws.g.n; i += laws.cone.at[i] ? 3 : 1) {
+        double friction = laws.cone.at[i] ? fsm_hypot(slack.at[i + 1], slack.at[i + 2]) : 0.0;
+        violated = violated || slack.at[i] < friction;
     }
     if (!violated) {
         return;
     }
-    fsm_vector shares;
-    fsm_maximise_margin(arena, along, slack, scale, &shares);
+    fsm_widest_margin(arena, along, slack, laws.cone, scale, &shares);
     for (int64_t j = 0; j < y.n; j++) {
         for (int64_t a = 0; a < basis.m; a++) {
             y.at[j] += AT(basis, j, a) * shares.at[a];
@@ -548,33 +580,27 @@ static void choose_forces(struct fsm_arena *arena, const struct fsm_contact_prob
     }
 }
 
-/* Write the laws on a bracing of the contacts as `g y >= 0`, and in the last row the sum of its normal forces.
-
-   Cones of friction in space are squares within the circle. */
-static fsm_matrix bracing_laws(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices)
+/* Write the laws on a bracing of the contacts, and in the last row that their normal forces add up to one. */
+static struct force_laws bracing_laws(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
+                                      fsm_indices choices, fsm_vector y)
 {
-    int64_t count = choices.n, at = 0;
-    fsm_matrix g = fsm_arena_matrix(arena, 5 * count + 1, problem->K.n);
-    fsm_vector sum = fsm_row(g, g.n - 1);
-    for (int64_t k = 0; k < count; k++) {
-        int64_t choice = choices.at[k], a = problem->normal.at[k], b = problem->tangent.at[k];
-        if (a < 0 || fsm_is_open(choice) || problem->bilateral.at[k]) {
-            continue;
-        }
-        AT(g, at++, a) = 1.0;
-        sum.at[a] = 1.0;
-        if (b < 0 || !sticks(choice) || problem->infinite.at[k]) {
-            continue;
-        }
-        bool spatial = problem->spatial.at[k] != 0;
-        double friction = problem->static_friction.at[k] / (spatial ? FSM_ROOT_TWO : 1.0);
-        for (int64_t i = 0; i < (spatial ? 4 : 2); i++) {
-            AT(g, at, a) = friction;
-            AT(g, at++, b + i / 2) = i % 2 == 0 ? 1.0 : -1.0;
+    struct force_laws laws = begin_laws(arena, problem, 1);
+    fsm_vector sum = fsm_arena_vector(arena, problem->K.n);
+    for (int64_t k = 0; k < choices.n; k++) {
+        int64_t a = problem->normal.at[k];
+        if (a >= 0 && !fsm_is_open(choices.at[k]) && !problem->bilateral.at[k]) {
+            append_laws(problem, choices.at[k], k, y, &laws);
+            sum.at[a] = 1.0;
         }
     }
-    fsm_put(fsm_row(g, at), sum);
-    return fsm_matrix_first(g, at + 1);
+    fsm_vector none = laws.h;
+    for (int64_t i = 0; i < laws.g.n; i++) { // of a bracing at any size, forces that act anyway are no part
+        none.at[i] = 0.0;
+    }
+    none.at[laws.g.n] = 1.0; // their scale is arbitrary
+    fsm_put(fsm_row(laws.g, laws.g.n), sum);
+    laws.g.n++;
+    return laws;
 }
 
 /* Whether two contacts are closed that can press on each other. */
@@ -618,18 +644,13 @@ static bool is_braced(struct fsm_arena *arena, const struct fsm_contact_problem 
     if (basis.m == 0) {
         return false;
     }
-    fsm_matrix g = bracing_laws(arena, problem, sticking);
-    fsm_matrix along = fsm_arena_matrix(arena, g.n, basis.m);
-    for (int64_t i = 0; i < g.n; i++) {
-        for (int64_t j = 0; j < basis.n; j++) {
-            for (int64_t a = 0; AT(g, i, j) != 0.0 && a < basis.m; a++) {
-                AT(along, i, a) += AT(g, i, j) * AT(basis, j, a);
-            }
-        }
+    for (int64_t i = 0; i < forces.n; i++) {
+        forces.at[i] = 0.0;
     }
-    fsm_vector slack = fsm_arena_vector(arena, g.n), shares;
-    slack.at[g.n - 1] = -1.0; // the normal forces add up to one: their scale is arbitrary
-    return fsm_maximise_margin(arena, along, slack, 1.0, &shares) > -FSM_BRACED;
+    struct force_laws laws = bracing_laws(arena, problem, sticking, forces);
+    fsm_vector slack, shares;
+    fsm_matrix along = laws_along(arena, &laws, basis, forces, &slack);
+    return fsm_widest_margin(arena, along, slack, laws.cone, 1.0, &shares) > -FSM_BRACED;
 }
 
 /* Return how far the friction of a contact that begins to slide may be from its limit; in space its square is known. */

@@ -433,3 +433,328 @@ FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_pro
     }
     return true;
 }
+
+/* -- Widest margin of laws among which are cones of friction, by an interior-point method.
+
+   A law of one row is `w >= tau`, a cone of three rows `|(w₁, w₂)| <= w₀ - tau`, with `w = slack + g s`.  The path is
+   that of H. D. Mizuno's predictor and S. Mehrotra's corrector in the scaling of Yu. E. Nesterov and M. J. Todd (1997),
+   *Self-scaled barriers and interior-point methods for convex programming*, Math. Oper. Res. 22.  In the form of L.
+   Vandenberghe (2010), *The CVXOPT linear and quadratic cone program solvers*: minimise `x·P x / 2 - tau` with
+   `G x + w = h`, `w` in the cones, for `x = (s, tau)`.  `P` selects the smallest of equally good shares. */
+
+#define FSM_CONE_ROWS    3     // of a cone of friction: its bound, and the force along both tangents
+#define FSM_CONE_STEPS   50    // most steps; about ten are taken
+#define FSM_CONE_GAP     1e-13 // between the margin and a bound of it, in units of its cap
+#define FSM_CONE_SMALL   1e-11 // weight of the squares of the shares, in the same units
+#define FSM_CONE_BOUNDED 0.99  // part of the way to the boundary that is taken
+#define FSM_NO_SHARE     1e-12 // rounding: a law whose entries are no larger does not depend on the shares
+
+/* A cone program and the point reached: blocks of one row or of three, `size` of each. */
+struct cone_program {
+    fsm_matrix g;       // (m, n)
+    fsm_vector h;       // (m,)
+    fsm_indices size;   // (blocks,)
+    fsm_vector x;       // (n,)
+    fsm_vector w;       // (m,)
+    fsm_vector z;       // (m,): multipliers
+    fsm_vector scaling; // (m,): of each block the vector v of its scaling `W = beta (2 v vᵀ - J)`, J = diag(1, -1, -1)
+    fsm_vector beta;    // (blocks,)
+    fsm_vector lambda;  // (m,): W z, equal to W⁻¹ w
+};
+
+/* Return the product of the tails of two blocks. */
+static double tail_product(const double *a, const double *b, int64_t size)
+{
+    double total = 0.0;
+    for (int64_t i = 1; i < size; i++) {
+        total += a[i] * b[i];
+    }
+    return total;
+}
+
+/* Return how far a block is within its cone: the root of the product of its eigenvalues, 0 outside. */
+static double depth_of(const double *a, int64_t size)
+{
+    double radius = sqrt(tail_product(a, a, size));
+    return sqrt(fsm_larger((a[0] - radius) * (a[0] + radius), 0.0));
+}
+
+/* Write `W a` of one block, or `W⁻¹ a`; `out` may be `a`. */
+static void scale_block(const struct cone_program *p, int64_t block, int64_t at, bool inverse, const double *a, double *out)
+{
+    int64_t size = p->size.at[block];
+    const double *v = p->scaling.at + at;
+    double sign = inverse ? -1.0 : 1.0, beta = inverse ? 1.0 / p->beta.at[block] : p->beta.at[block];
+    double along = v[0] * a[0] + sign * tail_product(v, a, size);
+    out[0] = beta * (2.0 * along * v[0] - a[0]);
+    for (int64_t i = 1; i < size; i++) {
+        out[i] = beta * (2.0 * sign * along * v[i] + a[i]);
+    }
+}
+
+/* Write `W a` of all blocks, or `W⁻¹ a`. */
+static void scale_all(const struct cone_program *p, bool inverse, fsm_vector a, fsm_vector out)
+{
+    for (int64_t block = 0, at = 0; block < p->size.n; at += p->size.at[block], block++) {
+        scale_block(p, block, at, inverse, a.at + at, out.at + at);
+    }
+}
+
+/* Find the scaling of the point reached, and its image; returns the gap, zero where it is at the boundary. */
+static double find_scaling(const struct cone_program *p)
+{
+    double gap = 0.0;
+    for (int64_t block = 0, at = 0; block < p->size.n; at += p->size.at[block], block++) {
+        int64_t size = p->size.at[block];
+        const double *w = p->w.at + at, *z = p->z.at + at;
+        double *v = p->scaling.at + at;
+        double a = depth_of(w, size), b = depth_of(z, size);
+        if (!(a > 0.0 && b > 0.0)) {
+            return 0.0;
+        }
+        double product = w[0] * z[0] + tail_product(w, z, size);
+        double gamma = sqrt(0.5 * (1.0 + product / (a * b)));
+        v[0] = (w[0] / a + z[0] / b) / (2.0 * gamma);
+        double norm = sqrt(2.0 * (v[0] + 1.0));
+        v[0] = (v[0] + 1.0) / norm;
+        for (int64_t i = 1; i < size; i++) {
+            v[i] = (w[i] / a - z[i] / b) / (2.0 * gamma * norm);
+        }
+        p->beta.at[block] = sqrt(a / b);
+        gap += product;
+    }
+    scale_all(p, false, p->z, p->lambda);
+    return gap;
+}
+
+/* Return the longest step from a block along `d` within its cone, at most `most`. */
+static double longest_step(const double *a, const double *d, int64_t size, double most)
+{
+    double square = d[0] * d[0] - tail_product(d, d, size), half = a[0] * d[0] - tail_product(a, d, size);
+    double depth = fsm_square(depth_of(a, size)), inner = half * half - square * depth;
+    double slope = inner < 0.0 ? 0.0 : sqrt(inner) - half;
+    return slope > 0.0 ? fsm_smaller(most, depth / slope) : most;
+}
+
+/* Direction of one step, scaled: `u = W dz`, and `q - u = W⁻¹ dw`. */
+struct cone_step {
+    fsm_matrix scaled;    // (m, n): W⁻¹ G
+    struct fsm_lu normal; // of its normal equations
+    fsm_vector rest;      // (n,): what the multipliers leave of the slope
+    fsm_vector missed;    // (m,): W⁻¹ (G x + w - h)
+    fsm_vector dx, u, q, right;
+};
+
+/* Solve for the direction with `q`; returns the longest step along it. */
+static double solve_step(const struct cone_program *p, const struct cone_step *step, double rest)
+{
+    int64_t n = p->x.n, m = p->h.n;
+    for (int64_t j = 0; j < n; j++) {
+        step->right.at[j] = -rest * step->rest.at[j];
+        for (int64_t i = 0; i < m; i++) {
+            step->right.at[j] -= AT(step->scaled, i, j) * (step->q.at[i] + rest * step->missed.at[i]);
+        }
+    }
+    fsm_solve(&step->normal, step->right, step->dx);
+    for (int64_t i = 0; i < m; i++) {
+        step->u.at[i] = step->q.at[i] + rest * step->missed.at[i];
+        for (int64_t j = 0; j < n; j++) {
+            step->u.at[i] += AT(step->scaled, i, j) * step->dx.at[j];
+        }
+    }
+    double longest = 1.0 / FSM_CONE_BOUNDED;
+    for (int64_t block = 0, at = 0; block < p->size.n; at += p->size.at[block], block++) {
+        double other[FSM_CONE_ROWS];
+        for (int64_t i = 0; i < p->size.at[block]; i++) {
+            other[i] = step->q.at[at + i] - step->u.at[at + i];
+        }
+        longest = longest_step(p->lambda.at + at, step->u.at + at, p->size.at[block], longest);
+        longest = longest_step(p->lambda.at + at, other, p->size.at[block], longest);
+    }
+    return longest;
+}
+
+/* Let `q` become `lambda \ (-lambda o lambda - (q - u) o u + target e)`: Mehrotra's correction of the direction. */
+static void correct(const struct cone_program *p, const struct cone_step *step, double target)
+{
+    for (int64_t block = 0, at = 0; block < p->size.n; at += p->size.at[block], block++) {
+        int64_t size = p->size.at[block];
+        const double *lambda = p->lambda.at + at, *u = step->u.at + at;
+        double *q = step->q.at + at, d[FSM_CONE_ROWS], other[FSM_CONE_ROWS] = {0.0};
+        for (int64_t i = 0; i < size; i++) {
+            other[i] = q[i] - u[i];
+        }
+        d[0] = target - other[0] * u[0] - tail_product(other, u, size);
+        for (int64_t i = 1; i < size; i++) {
+            d[i] = -other[0] * u[i] - u[0] * other[i];
+        }
+        double first = (lambda[0] * d[0] - tail_product(lambda, d, size)) / fsm_square(depth_of(lambda, size));
+        q[0] = first - lambda[0];
+        for (int64_t i = 1; i < size; i++) {
+            q[i] = (d[i] - first * lambda[i]) / lambda[0] - lambda[i];
+        }
+    }
+}
+
+/* Write the equations of a step from the point reached; returns the largest entry of what is left of the slope. */
+static double prepare_step(struct fsm_arena *arena, const struct cone_program *p, struct cone_step *step)
+{
+    int64_t n = p->x.n, m = p->h.n;
+    double largest = 0.0;
+    fsm_matrix normal = fsm_arena_matrix(arena, n, n);
+    for (int64_t j = 0; j < n; j++) {
+        bool is_margin = j == n - 1;
+        step->rest.at[j] = is_margin ? -1.0 : FSM_CONE_SMALL * p->x.at[j];
+        AT(normal, j, j) = is_margin ? 0.0 : FSM_CONE_SMALL;
+        for (int64_t i = 0; i < m; i++) {
+            step->rest.at[j] += AT(p->g, i, j) * p->z.at[i];
+        }
+        largest = fsm_larger(largest, fabs(step->rest.at[j]));
+        for (int64_t block = 0, at = 0; block < p->size.n; at += p->size.at[block], block++) {
+            double column[FSM_CONE_ROWS];
+            for (int64_t i = 0; i < p->size.at[block]; i++) {
+                column[i] = AT(p->g, at + i, j);
+            }
+            scale_block(p, block, at, true, column, column);
+            for (int64_t i = 0; i < p->size.at[block]; i++) {
+                AT(step->scaled, at + i, j) = column[i];
+            }
+        }
+    }
+    for (int64_t i = 0; i < m; i++) {
+        step->missed.at[i] = p->w.at[i] - p->h.at[i];
+        for (int64_t j = 0; j < n; j++) {
+            step->missed.at[i] += AT(p->g, i, j) * p->x.at[j];
+            for (int64_t l = 0; l < n; l++) {
+                AT(normal, j, l) += AT(step->scaled, i, j) * AT(step->scaled, i, l);
+            }
+        }
+    }
+    scale_all(p, true, step->missed, step->missed);
+    step->normal = fsm_factor(arena, normal, 0.0);
+    return largest;
+}
+
+/* Go along a step. */
+static void move_on(const struct cone_program *p, const struct cone_step *step, double length)
+{
+    for (int64_t j = 0; j < p->x.n; j++) {
+        p->x.at[j] += length * step->dx.at[j];
+    }
+    for (int64_t i = 0; i < p->h.n; i++) {
+        step->q.at[i] -= step->u.at[i];
+    }
+    scale_all(p, false, step->q, step->q);
+    scale_all(p, true, step->u, step->u);
+    for (int64_t i = 0; i < p->h.n; i++) {
+        p->w.at[i] += length * step->q.at[i];
+        p->z.at[i] += length * step->u.at[i];
+    }
+}
+
+/* Follow the path from the point reached to the solution. */
+static void follow_path(struct fsm_arena *arena, const struct cone_program *p)
+{
+    int64_t n = p->x.n, m = p->h.n;
+    struct cone_step step = {.scaled = fsm_arena_matrix(arena, m, n),
+                             .rest = fsm_arena_vector(arena, n),
+                             .missed = fsm_arena_vector(arena, m),
+                             .dx = fsm_arena_vector(arena, n),
+                             .u = fsm_arena_vector(arena, m),
+                             .q = fsm_arena_vector(arena, m),
+                             .right = fsm_arena_vector(arena, n)};
+    fsm_mark top = fsm_arena_mark(arena);
+    for (int64_t pass = 0; pass < FSM_CONE_STEPS; pass++) {
+        double gap = find_scaling(p);
+        double rest = gap > 0.0 ? prepare_step(arena, p, &step) : 0.0;
+        if (gap <= FSM_CONE_GAP && rest <= sqrt(FSM_CONE_GAP)) {
+            break;
+        }
+        for (int64_t i = 0; i < m; i++) {
+            step.q.at[i] = -p->lambda.at[i];
+        }
+        double left = 1.0 - fsm_smaller(solve_step(p, &step, 1.0), 1.0), centring = left * left * left;
+        correct(p, &step, centring * gap / (double)p->size.n);
+        move_on(p, &step, FSM_CONE_BOUNDED * solve_step(p, &step, 1.0 - centring));
+        fsm_arena_release(arena, top);
+    }
+}
+
+/* Return the margin of one law, of rows from `i` on, with the shares `s` (k,). */
+static double margin_of(fsm_matrix g, fsm_vector slack, int64_t i, bool is_cone, fsm_vector s)
+{
+    double w[FSM_CONE_ROWS] = {0.0};
+    for (int64_t row = 0; row < (is_cone ? FSM_CONE_ROWS : 1); row++) {
+        w[row] = slack.at[i + row];
+        for (int64_t a = 0; a < g.m; a++) {
+            w[row] += AT(g, i + row, a) * s.at[a];
+        }
+    }
+    return w[0] - fsm_hypot(w[1], w[2]);
+}
+
+/* Whether a law, of rows from `i` on, depends on the shares. */
+static bool law_depends(fsm_matrix g, int64_t i, bool is_cone)
+{
+    double largest = 0.0;
+    for (int64_t row = i; row < i + (is_cone ? FSM_CONE_ROWS : 1); row++) {
+        for (int64_t a = 0; a < g.m; a++) {
+            largest = fsm_larger(largest, fabs(AT(g, row, a)));
+        }
+    }
+    return largest > FSM_NO_SHARE;
+}
+
+/* As fsm_maximise_margin, where row i of `g` is the first of a cone's three if `cone.at[i]` (m,) is not zero. */
+FSM_LOCAL double fsm_widest_margin(struct fsm_arena *arena, fsm_matrix g, fsm_vector slack, fsm_indices cone, double cap,
+                                   fsm_vector *shares)
+{
+    int64_t m = g.n, k = g.m, rows = 0, cones = 0;
+    for (int64_t i = 0; i < m; i++) {
+        cones += cone.at[i] != 0;
+    }
+    if (cones == 0) {
+        return fsm_maximise_margin(arena, g, slack, cap, shares);
+    }
+    *shares = fsm_arena_vector(arena, k);
+    struct cone_program p = {.g = fsm_arena_matrix(arena, m + 1, k + 1),
+                             .h = fsm_arena_vector(arena, m + 1),
+                             .size = fsm_indices_first(fsm_arena_indices(arena, m + 1), 0),
+                             .x = fsm_arena_vector(arena, k + 1)};
+    double lowest = 1.0, widest = cap;
+    for (int64_t i = 0, size; i < m + 1; i += size) {
+        size = i < m && cone.at[i] ? FSM_CONE_ROWS : 1;
+        if (i < m && !law_depends(g, i, size > 1)) {
+            continue;
+        }
+        p.size.at[p.size.n++] = size;
+        AT(p.g, rows, k) = 1.0;
+        for (int64_t row = i; row < i + size; row++, rows++) {
+            p.h.at[rows] = row < m ? slack.at[row] / cap : 1.0;
+            for (int64_t a = 0; row < m && a < k; a++) {
+                AT(p.g, rows, a) = -AT(g, row, a);
+            }
+        }
+        lowest = i < m ? fsm_smaller(lowest, margin_of(g, slack, i, size > 1, *shares) / cap) : lowest;
+    }
+    p.g = fsm_matrix_first(p.g, rows);
+    p.h = fsm_vector_first(p.h, rows);
+    p.x.at[k] = lowest - 1.0;
+    p.w = fsm_arena_copy(arena, p.h);
+    p.z = fsm_arena_vector(arena, rows);
+    p.scaling = fsm_arena_vector(arena, rows);
+    p.lambda = fsm_arena_vector(arena, rows);
+    p.beta = fsm_arena_vector(arena, p.size.n);
+    for (int64_t block = 0, at = 0; block < p.size.n; at += p.size.at[block], block++) {
+        p.w.at[at] -= p.x.at[k];
+        p.z.at[at] = 1.0 / (double)p.size.n;
+    }
+    follow_path(arena, &p);
+    for (int64_t a = 0; a < k; a++) {
+        shares->at[a] = cap * p.x.at[a];
+    }
+    for (int64_t i = 0; i < m; i += cone.at[i] ? FSM_CONE_ROWS : 1) {
+        widest = fsm_smaller(widest, margin_of(g, slack, i, cone.at[i] != 0, *shares));
+    }
+    return widest;
+}

@@ -286,6 +286,8 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
                                                                  struct fsm_candidate_log *log);
 
 /* complementarity.c */
+FSM_LOCAL double fsm_widest_margin(struct fsm_arena *arena, fsm_matrix g, fsm_vector slack, fsm_indices cone, double cap,
+                                   fsm_vector *shares);
 FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector z);
 FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
                            double tolerance);

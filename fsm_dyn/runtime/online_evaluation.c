@@ -6,8 +6,12 @@
 
 /* -- Guards of a mode embedded online: values from the terms and multipliers, slopes where the terms give them. */
 
+#define FSM_SAME_MARGIN 1e-9 // of the largest force: margins of laws that differ by less are the same
+
 static double guard_value(struct fsm_online_mode *o, const double *c, int64_t guard);
-static void share_indeterminate_forces(struct fsm_online_mode *o, const double *c);
+static double share_indeterminate_forces(struct fsm_online_mode *o, const double *c, double *least);
+static double as_narrowest(struct fsm_online_mode *o, int64_t guard, double value, double margin, double least);
+static double friction_bound(struct fsm_online_mode *o, int64_t k);
 static double gap_to_face(struct fsm_online_mode *o, int64_t k);
 static int64_t farthest(struct fsm_online_mode *o, int64_t k);
 static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t forces);
@@ -15,8 +19,7 @@ static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t force
 /* Write the values of the guards from `out[at]` on, of all or of those alone whose slope the terms do not give; forces and
    the state are in the workspace.
 
-   Where rows are redundant the circle of friction in space is asked of the forces of smallest norm, and the
-   other laws of forces shared out by share_indeterminate_forces. */
+   Where rows are redundant the laws on forces are asked of those shared out by share_indeterminate_forces. */
 FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at, bool all)
 {
     int64_t *chart = o->chart.at;
@@ -27,10 +30,10 @@ FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, doub
         }
     }
     if (chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK] + chart[FSM_ONLINE_SHARED]) {
-        share_indeterminate_forces(o, c);
+        double least, margin = share_indeterminate_forces(o, c, &least);
         for (int64_t g = 0; g < count; g++) {
             if (fsm_is_law(o, g)) {
-                out[at + g] = guard_value(o, c, g);
+                out[at + g] = as_narrowest(o, g, guard_value(o, c, g), margin, least);
             }
         }
     }
@@ -73,23 +76,29 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
     if (what == FSM_ONLINE_SPEED) {
         return fsm_product_with_row(o, normal, chart[FSM_ONLINE_AT_X] + o->sizes->n_q, chart[FSM_ONLINE_AT_B]);
     }
-    double bound = w[chart[FSM_ONLINE_AT_STATIC] + k];
     if (what == FSM_ONLINE_HOLDING_LIMIT) {
-        return bound + sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
+        return w[chart[FSM_ONLINE_AT_STATIC] + k] + sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
     }
-    if (normal >= 0) {
-        double load = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
-        bound *= (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) ? fabs(load) : load;
-    }
-    if (o->contact_flags.at[k] & FSM_FLAG_LOADED) {
-        bound *= fsm_online_load(o, k);
-    }
+    double bound = friction_bound(o, k);
     if (what == FSM_ONLINE_FRICTION_CIRCLE) {
         double first = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent],
                second = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent + 1];
         return bound * bound - first * first - second * second;
     }
     return bound + sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent];
+}
+
+/* Return the limit of the friction of contact `k` where it sticks. */
+static double friction_bound(struct fsm_online_mode *o, int64_t k)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    double bound = w[chart[FSM_ONLINE_AT_STATIC] + k];
+    if (AT(o->contact_rows, k, 0) >= 0) {
+        double load = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + AT(o->contact_rows, k, 0)];
+        bound *= (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) ? fabs(load) : load;
+    }
+    return (o->contact_flags.at[k] & FSM_FLAG_LOADED) ? bound * fsm_online_load(o, k) : bound;
 }
 
 /* Return which face of the outline of contact `k`, the first of it, its corner is farthest from. */
@@ -149,69 +158,106 @@ FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int
     return fsm_slip_along(o, c, k, chart[FSM_ONLINE_AT_U_DOT], chart[FSM_ONLINE_AT_GAMMA]);
 }
 
+/* Write the rows of a law, its value and changes with the indeterminate multipliers, from `row` on; returns how many. */
+static int64_t write_law(struct fsm_online_mode *o, const double *c, int64_t guard, int64_t row, fsm_matrix along,
+                         fsm_vector slack)
+{
+    double *w = o->room.at;
+    int64_t R = o->sizes->n_rows, at_open = o->chart.at[FSM_ONLINE_AT_OPEN] + o->chart.at[FSM_ONLINE_SHARED] * R;
+    bool circle = o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_CIRCLE;
+    int64_t tangent = AT(o->contact_rows, o->guard_subject.at[guard], 1);
+    slack.at[row] = circle ? friction_bound(o, o->guard_subject.at[guard]) : guard_value(o, c, guard);
+    for (int64_t d = 0; d < along.m; d++) {
+        AT(along, row, d) = law_change(o, guard, at_open + d * R);
+    }
+    for (int64_t i = 0; circle && i < 2; i++) {
+        slack.at[row + 1 + i] = w[o->chart.at[FSM_ONLINE_AT_MULTIPLIERS] + tangent + i];
+        for (int64_t d = 0; d < along.m; d++) {
+            AT(along, row + 1 + i, d) = w[at_open + d * R + tangent + i];
+        }
+    }
+    return circle ? 3 : 1;
+}
+
 /* Choose the indeterminate multipliers so that the laws of the contacts are kept with the widest margin.
 
    The margin reaches zero where no shares are left that satisfy all contact laws, and the laws at their limits are then
-   those that contacts can only keep together (docs/theory.md, "Online embedding"). */
-static void share_indeterminate_forces(struct fsm_online_mode *o, const double *c)
+   those that contacts can only keep together (docs/theory.md, "Online embedding").  Returns the margin, and how far from
+   it one counts as the same, `least`: with cones of friction it is known to that, else exactly. */
+static double share_indeterminate_forces(struct fsm_online_mode *o, const double *c, double *least)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
     int64_t R = o->sizes->n_rows, shared = chart[FSM_ONLINE_SHARED];
     int64_t at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS], at_open = chart[FSM_ONLINE_AT_OPEN] + shared * R;
     int64_t count = chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK] - shared;
-    int64_t laws = 0;
+    int64_t laws = 0, cones = 0;
     double scale = 0.0;
     for (int64_t guard = 0; guard < o->guard_quantity.n; guard++) {
         laws += fsm_is_law(o, guard) ? 1 : 0;
+        cones += o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_CIRCLE ? 1 : 0;
     }
     for (int64_t r = 0; r < R; r++) {
         scale = fsm_larger(scale, fabs(w[at_multipliers + r]));
     }
+    *least = 0.0;
     if (laws == 0 || scale == 0.0) {
-        return;
+        return FSM_INFINITY;
     }
     fsm_mark before = fsm_arena_mark(&o->arena);
-    fsm_matrix along = fsm_arena_matrix(&o->arena, laws, count);
-    fsm_vector slack = fsm_arena_vector(&o->arena, laws);
-    int64_t law = 0;
-    for (int64_t guard = 0; guard < o->guard_quantity.n; guard++) {
-        if (!fsm_is_law(o, guard)) {
-            continue;
+    fsm_matrix along = fsm_arena_matrix(&o->arena, laws + 2 * cones, count);
+    fsm_vector slack = fsm_arena_vector(&o->arena, laws + 2 * cones), shares;
+    fsm_indices cone = fsm_arena_indices(&o->arena, laws + 2 * cones);
+    for (int64_t guard = 0, row = 0; guard < o->guard_quantity.n; guard++) {
+        if (fsm_is_law(o, guard)) {
+            cone.at[row] = o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_CIRCLE;
+            row += write_law(o, c, guard, row, along, slack);
         }
-        slack.at[law] = guard_value(o, c, guard);
-        for (int64_t d = 0; d < count; d++) {
-            AT(along, law, d) = law_change(o, guard, at_open + d * R);
-        }
-        law++;
     }
-    fsm_vector shares;
-    fsm_maximise_margin(&o->arena, along, slack, scale, &shares);
+    double margin = fsm_widest_margin(&o->arena, along, slack, cone, scale, &shares);
     for (int64_t d = 0; d < count; d++) {
         for (int64_t r = 0; r < R; r++) {
             w[at_multipliers + r] += shares.at[d] * w[at_open + d * R + r];
         }
     }
     fsm_arena_release(&o->arena, before);
+    *least = cones > 0 ? FSM_SAME_MARGIN * scale : 0.0;
+    return margin;
+}
+
+/* Return the value of a guard on forces, that of the margin where they differ by no more than `least`.
+
+   Laws that only fall together reach zero at once so, without the remainder of the search for the margin. */
+static double as_narrowest(struct fsm_online_mode *o, int64_t guard, double value, double margin, double least)
+{
+    double size = 1.0;
+    if (o->guard_quantity.at[guard] == FSM_ONLINE_FRICTION_CIRCLE) {
+        int64_t tangent = o->chart.at[FSM_ONLINE_AT_MULTIPLIERS] + AT(o->contact_rows, o->guard_subject.at[guard], 1);
+        size = friction_bound(o, o->guard_subject.at[guard]) +
+               fsm_hypot(o->room.at[tangent], o->room.at[tangent + 1]);
+    }
+    return least > 0.0 && fabs(value - margin * size) <= least * size ? margin * size : value;
 }
 
 /* Whether a guard is a law that forces keep. */
 FSM_LOCAL bool fsm_is_law(struct fsm_online_mode *o, int64_t guard)
 {
     int64_t what = o->guard_quantity.at[guard];
-    return what == FSM_ONLINE_NORMAL_FORCE || what == FSM_ONLINE_FRICTION_LIMIT || what == FSM_ONLINE_HOLDING_LIMIT;
+    return what == FSM_ONLINE_NORMAL_FORCE || what == FSM_ONLINE_FRICTION_LIMIT || what == FSM_ONLINE_HOLDING_LIMIT ||
+           what == FSM_ONLINE_FRICTION_CIRCLE;
 }
 
-/* Return how a law changes with the forces at `forces` in the workspace. */
+/* Return how a law changes with the forces at `forces` in the workspace; of a circle how its bound does. */
 static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t forces)
 {
     double *w = o->room.at;
     int64_t k = o->guard_subject.at[guard];
     int64_t normal = AT(o->contact_rows, k, 0), tangent = AT(o->contact_rows, k, 1);
-    if (o->guard_quantity.at[guard] != FSM_ONLINE_FRICTION_LIMIT) {
+    int64_t what = o->guard_quantity.at[guard];
+    if (what == FSM_ONLINE_NORMAL_FORCE || what == FSM_ONLINE_HOLDING_LIMIT) {
         return o->guard_sign.at[guard] * w[forces + normal];
     }
-    double change = o->guard_sign.at[guard] * w[forces + tangent];
+    double change = what == FSM_ONLINE_FRICTION_LIMIT ? o->guard_sign.at[guard] * w[forces + tangent] : 0.0;
     if (normal >= 0 && (o->contact_flags.at[k] & FSM_FLAG_RIGID) != 0 &&
         (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0) {
         change += w[o->chart.at[FSM_ONLINE_AT_STATIC] + k] * w[forces + normal];

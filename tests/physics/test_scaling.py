@@ -11,7 +11,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.language.models import names
-from fsm_dyn.language.scales import SI, Scales, own_scales
+from fsm_dyn.language.scales import SI, Numbers, Scales, ScalesOfCases, own_scales
 from fsm_dyn.language.values import parameter_values
 from tests.physics.scaling import Run, scaled
 from tests.shipped import mechanism
@@ -121,6 +121,22 @@ def test_own_units_follow(factors):
         mechanism = fsm_dyn.load(name)
         own, new = (own_scales(m, parameter_values(m)) for m in (mechanism, scaled(mechanism, factors)))
         assert new == Scales(own.length * factors.length, own.mass * factors.mass, own.time * factors.time)
+
+
+def test_an_initial_value_of_rounding_is_zero():
+    """A place such as r*cos(pi/2) is no length of the mechanism."""
+    model = {
+        "fsm_dyn": 1, "parameters": {"m": "1 kg", "r": "0.1 m", "a": f"{np.pi / 2!r} rad"},
+        "coordinates": {"x": "m", "y": "m"}, "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+        "bodies": {"bead": {"center": "P", "mass": "m"}}, "contacts": {"floor": {"gap": "y - r"}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}], "initial": {"x": "r*cos(a)", "y": "r"},
+    }  # fmt: skip
+    loaded = fsm_dyn.load(model)
+    values = parameter_values(loaded)
+    assert own_scales(loaded, values) == SI
+    cases = ScalesOfCases(Numbers.of(loaded), values, ["a", "r"])
+    assert cases.same([values, values | {"a": 1.0}, values | {"r": 1e-9}]).tolist() == [True, False, False]
+    assert set(fsm_dyn.simulate(fsm_dyn.compile(model), 0.1).modes) == {"floor_closed"}
 
 
 def test_without_units_all_is_si():

@@ -699,9 +699,26 @@ FSM_API int64_t fsm_machine_mode(const struct fsm_machine *m)
     return m->state.counters->mode;
 }
 
+/* Return the place of a mode among the names of the model and, behind them, of modes embedded online; -1: it has none. */
+static int64_t name_of_mode(const struct fsm_machine *m, int64_t mode)
+{
+    int64_t listed = m->model->tables->sizes->n_modes;
+    if (mode < 0 || mode >= m->sizes.n_modes) {
+        return -1;
+    }
+    size_t n = (size_t)m->sizes.n_contacts;
+    for (int64_t k = 0; k < m->model->n_embedded && mode >= listed; k++) {
+        if (memcmp(&AT(m->tables.mode_states, mode, 0), m->model->embedded_states + (size_t)k * n, n) == 0) {
+            return listed + k;
+        }
+    }
+    return mode < listed ? mode : -1;
+}
+
 FSM_API const char *fsm_machine_mode_name(const struct fsm_machine *m, int64_t mode)
 {
-    return mode >= 0 && mode < m->model->tables->sizes->n_modes ? m->model->mode_names[mode] : "other";
+    int64_t name = name_of_mode(m, mode), listed = m->model->tables->sizes->n_modes;
+    return name < 0 ? "other" : name < listed ? m->model->mode_names[name] : m->model->embedded_names[name - listed];
 }
 
 FSM_API int64_t fsm_machine_mode_count(const struct fsm_machine *m)

@@ -41,6 +41,9 @@ struct fsm_model {
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
     const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
+    int64_t n_embedded; // modes among them that have names, with their contact states
+    const char *const *embedded_names;
+    const int8_t *embedded_states;
     int64_t reads_time; // 1: its equations read the time, or it has controllers, which sample at times
     const int8_t *tunable;        // of each parameter: 1: it can be set while the machine runs
     const double *lowest, *highest; // of each parameter, both included

@@ -81,6 +81,11 @@ FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *m)
     return m->state.counters->mode < m->model->tables->sizes->n_modes;
 }
 
+FSM_LOCAL int64_t fsm_machine_mode_item(const struct fsm_machine *m)
+{
+    return name_of_mode(m, m->state.counters->mode) + 1;
+}
+
 FSM_LOCAL int64_t fsm_machine_guard(const struct fsm_machine *m, int64_t guard)
 {
     int64_t number = m->tables.mode_guard_start.at[m->state.counters->mode] + guard;

@@ -43,6 +43,9 @@ FSM_LOCAL const double *fsm_machine_motion(struct fsm_machine *machine);
 /* Whether the mode was exported, and not embedded online. */
 FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *machine);
 
+/* Return the item of the present mode in its enumeration: 0 without a name. */
+FSM_LOCAL int64_t fsm_machine_mode_item(const struct fsm_machine *machine);
+
 /* Write what the kernel of the mode gives a step `h` along a direction of the state (n) and the inputs (n_w). */
 FSM_LOCAL void fsm_machine_probe(struct fsm_machine *machine, const double *along, double h, double *full);
 

@@ -196,7 +196,7 @@ FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *valu
         return false;
     }
     if (reference == at.mode) {
-        *value = fsm_machine_is_exported(fmu->machine) ? fsm_machine_mode(fmu->machine) + 1 : 0;
+        *value = fsm_machine_mode_item(fmu->machine);
     } else if (reference < at.phase) {
         *value = (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
     } else {
