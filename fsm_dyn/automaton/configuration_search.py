@@ -15,8 +15,10 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_state import sides_of_kinks
 from fsm_dyn.automaton.initial_values import bound_arrays
 from fsm_dyn.core.records import dataclass
+from fsm_dyn.language.memory import start_of_memory
 from fsm_dyn.language.values import named_values
 from fsm_dyn.programs.intervals import Contractor, Interval
 from fsm_dyn.programs.program import Array, Program
@@ -247,6 +249,8 @@ class ConfigurationSearch:
         self.support = [frozenset(_support(self.program, i)) for i in range(self.n_rows + len(automaton.contacts))]
         self.low, self.high = self._domain(parameters)
         self.context = np.concatenate([parameters, np.zeros(layout.n_c - len(parameters))])
+        begin = start_of_memory(automaton.mechanism, named_values(automaton.mechanism, parameters.tolist()))
+        self.context[layout.memory_slice] = [begin.get(name, 0.0) for name in layout.memory]
         self.random = np.random.default_rng(20260101)
         self.everywhere = [
             condition for contact, info in enumerate(automaton.contacts) if self.has_gap(contact)
@@ -479,8 +483,12 @@ class ConfigurationSearch:
         """Return all residuals and boundary margins over their scales; one row for each configuration."""
         x = np.zeros((len(scaled), self.automaton.terms.layout.n_x))
         x[:, : self.n_q] = scaled * self.q_units
+        contexts = np.tile(self.context, (len(x), 1))
+        if self.automaton.mechanism.kinks:
+            for q, context in zip(x[:, : self.n_q].tolist(), contexts, strict=True):
+                sides_of_kinks(self.automaton, dict(zip(self.automaton.terms.layout.q, q, strict=True)), 0.0, context)
         with np.errstate(all="ignore"):
-            found = self.program.evaluate(0.0, x, np.tile(self.context, (len(x), 1)))
+            found = self.program.evaluate(0.0, x, contexts)
         return np.concatenate([found["residual"], found["reach"]], axis=1) / self.scales
 
     def _keep(self, q: Array) -> None:

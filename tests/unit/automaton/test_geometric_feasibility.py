@@ -493,3 +493,46 @@ def test_few_questions_stay_undecided_and_no_run_of_a_shipped_model_meets_what_i
     assert numbers["undecided"] <= 0.05 * numbers.total()
     assert every["undecided"] <= 0.01 * (every.total() - every["undecided"] - every["twelve_contacts"])
     assert met > 100
+
+
+KINKED = (
+    ("-0.36*a - 0.77*b + 0.25*a**2 - 0.45", "0.73*a + 0.59*b - 0.74*abs(a - b) + 0.64",
+     "0.77*a - 0.61*b + 0.15*sin(2*a) + 0.26", (-0.9, -0.3)),
+    ("-0.84*a + 0.81*b - 0.46*abs(a - b) + 0.8", "0.24*a - 0.63*b - 0.13*b**2 + 0.92",
+     "-0.25*a + 0.42*b - 0.81*sin(a + b) + 0.66", (0.0, 0.0)),
+    ("0.52*a + 0.99*b - 0.7*b**2 + 0.78", "0.84*a - 0.75*b - 0.82*sin(a + b) + 1.17",
+     "-0.77*a - 0.65*b + 0.15*max(a, b) + 0.6", (0.0, 0.0)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(KINKED)))
+def test_examples_lie_on_their_side_of_a_kink(case):
+    """An example of closed and open contacts has the gaps that it should, by the formulas themselves."""
+    *gaps, start = KINKED[case]
+    model = {
+        "fsm_dyn": 1, "name": "kinked",
+        "coordinates": {name: {"unit": "rad", "range": ["-1 rad", "1 rad"]} for name in "ab"},
+        "points": {"P": {"from": "O", "at": "a*N.x + b*N.y"}}, "bodies": {"bead": {"center": "P", "mass": 1}},
+        "contacts": {f"c{k}": {"gap": gap} for k, gap in enumerate(gaps)},
+        "initial": dict(zip("ab", start, strict=True)),
+    }  # fmt: skip
+    found = fsm_dyn.compile(model).assess_geometry()
+    functions = {"sin": np.sin, "abs": abs, "max": max}
+    shown = 0
+    for closed in itertools.product((False, True), repeat=3):
+        verdict = found.verdict_on({f"c{k}": shut for k, shut in enumerate(closed)})
+        if verdict.verdict != "possible":
+            continue
+        shown += 1
+        values = [eval(gap, {}, {**functions, **verdict.configuration}) for gap in gaps]  # noqa: S307
+        assert all(abs(value) < 1e-6 if shut else value > -1e-9 for shut, value in zip(closed, values, strict=True))
+    assert shown > 2
+
+
+def test_examples_have_the_memory_of_the_start():
+    """A shelf that begins two steps up, by the memory in its gap."""
+    model = slide(low="x + 1 m - 0.4*level*1 m", high="0.3 m - x")
+    found = fsm_dyn.compile({**model, "memory": {"level": 2}, "initial": {"x": 0}}).assess_geometry()
+    shelf = next(item for item in found.verdicts if item.contacts == ("low",))
+    assert shelf.verdict == "possible"
+    assert shelf.configuration["x"] == pytest.approx(-0.2, abs=1e-6)
