@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -452,12 +453,7 @@ def derive(mechanism: Mechanism) -> Terms:
     f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]
     every_row = (*constraints, *contact_rows)
     q_dot = (*speeds.q_dot, *(follower.rate for follower in followers))
-    shown = [
-        *q_dot,
-        *f,
-        *(node for row in inertia.M for node in row),
-        *(node for row in every_row for node in row.nodes),
-    ]
+    shown = [*q_dot, *f, *chain(*inertia.M), *chain(*(row.nodes for row in every_row))]
     best = dict(zip(shown, shown, strict=True)) if long else condense(shown, system.reducer)
     terms = Terms(
         mechanism=mechanism,
