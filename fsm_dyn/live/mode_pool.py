@@ -259,12 +259,6 @@ class PooledExecutable(OnlineExecutable):
         self.wake(number)
         return self.tables
 
-    def mode_index(self, states: tuple[int, ...]) -> int:
-        """Return the number of the mode with these contact states, supplied if need be."""
-        number = super().mode_index(states)
-        self.wake(number)
-        return number
-
     def _list_parts(self) -> None:
         """List the guards of each contact in each of its states, and of each user-defined transition."""
         automaton = self.automaton

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -204,6 +204,8 @@ class Executable:
     the automaton. ``known``: modes derived by other executables of this automaton; those derived here are added.
     """
 
+    modes_rest: ClassVar[bool] = False  # whether modes have no machine code until a run comes to them
+
     def __init__(
         self,
         automaton: Automaton,
@@ -223,7 +225,11 @@ class Executable:
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances)
         seldom = [program for program in (automaton.sample, *automaton.resets) if program is not None]
-        programs = [*seldom, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
+        self._far = far_guards(automaton)
+        self._woken: dict[int, tuple[int, int, object]] = {}  # machine code of modes that rested, by their numbers
+        rest = self.modes_rest and self._far is None
+        compiled = [mode.programs for mode in modes if not rest]
+        programs = [*seldom, *(program for mode in compiled for program in (mode.rhs, mode.full))]
         terms = None
         if is_long(automaton.terms):  # rows of many bodies are mostly zeros: the memory they are written to begins so
             terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN, keep_zeros=True)
@@ -234,9 +240,8 @@ class Executable:
         self._terms = next(addresses)
         self._sample = 0 if automaton.sample is None else next(addresses)
         self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
-        self._far = far_guards(automaton)
         self.charts = [
-            self._with_core(ModeChart(i, mode.programs, next(addresses), next(addresses)))
+            self._with_core(ModeChart(i, mode.programs, next(addresses, 0), next(addresses, 0)))
             for i, mode in enumerate(modes)
         ]
         self._fixed = self._tables_of_the_model()
@@ -335,7 +340,30 @@ class Executable:
         """Number of the mode with these contact states; it is derived if need be."""
         if states not in self._numbers:
             self.provide_mode(np.array(states, np.int8), 0.0, *self.home)
+        self.wake(self._numbers[states])
         return self._numbers[states]
+
+    def wake(self, number: int) -> None:
+        """Have the machine code of a mode that rests."""
+        chart = self.charts[number]
+        if chart.online or self.tables.mode_rhs[number] != 0:
+            return
+        if number not in self._woken:
+            self._woken[number] = self._compiled(chart.programs)
+        rhs, full, code = self._woken[number]
+        self.charts[number] = replace(chart, rhs=rhs, full=full, code=code)
+        self.tables.mode_rhs[number], self.tables.mode_full[number] = rhs, full
+
+    def modes_ready(self) -> int:
+        """Return how many charts there are that do not rest."""
+        return int(np.count_nonzero((self.tables.mode_rhs != 0) | (self.tables.mode_online != 0)))
+
+    def _compiled(self, programs: RunnableMode) -> tuple[int, int, object]:
+        """Return the addresses of the kernels of a mode, and what keeps them."""
+        assert isinstance(programs, ModePrograms)
+        kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
+        rhs, full = (kernel.address for each in kernels for kernel in each)
+        return rhs, full, kernels
 
     def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
         """Derive and append the mode with these contact states.
@@ -405,9 +433,8 @@ class Executable:
             self._take(self._appended[key][1])
             self._number_charts()
             return
-        kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
-        rhs, full = (kernel.address for each in kernels for kernel in each)
-        self.charts.append(self._with_core(ModeChart(mode, programs, rhs, full, code=kernels)))
+        rhs, full, code = self._compiled(programs)
+        self.charts.append(self._with_core(ModeChart(mode, programs, rhs, full, code=code)))
         self.tables = self._with_last()
         self._appended[key] = before, KnownTables(tuple(self.charts), self.tables, self._places)
 

@@ -714,6 +714,8 @@ class EarnedExecutable(OnlineExecutable):
     derived, by default :func:`usual_allowance`; or these by the names of modes, of which others are never derived.
     """
 
+    modes_rest = True
+
     def __init__(
         self,
         automaton: Automaton,
@@ -736,6 +738,14 @@ class EarnedExecutable(OnlineExecutable):
         if self._by_name is not None:
             return int(self._by_name.get(self.automaton.name_of(mode.states).name, NEVER))
         return self._derive_after
+
+    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Append the mode with these contact states, or wake it; raise RunError if the model does not list it."""
+        number = self._numbers.get(tuple(states.tolist()), -1)
+        if number < 0:
+            return super().provide_mode(states, t, x, c)
+        self.wake(number)
+        return self.tables
 
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append a chart for the given state, unless the mode has one embedded online, valid in any state."""

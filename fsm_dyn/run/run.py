@@ -28,7 +28,7 @@ from fsm_dyn.run.pins import PinImpulses, of_connection
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.samples import RecordedSamples, Samples
-from fsm_dyn.runtime.abi import FEW, ArenaTop, Clock, EndColumn, MethodCounts, Sizes, Status
+from fsm_dyn.runtime.abi import FEW, ArenaTop, Clock, EndColumn, MethodCounts, Status
 from fsm_dyn.runtime.library import RunBatch, advance_batch, matrix, vector
 
 # -- Recorded runs -------------------------------------------------------------------------------------------
@@ -208,13 +208,13 @@ class _Batch:
 
     def _provides_mode(self, loop: LoopState) -> bool:
         """Provide a mode reached by a run, for all runs; return whether there is one."""
-        before = int(loop.tables.sizes[Sizes.N_MODES])
+        before = self.executable.modes_ready()
         try:
             time = float(loop.state.clock[Clock.TIME])
             self.executable.provide_mode(loop.work.wanted.copy(), time, loop.state.x.copy(), loop.state.c.copy())
         except RunError:  # the model lists its modes
             return False
-        return int(self.executable.tables.sizes[Sizes.N_MODES]) > before
+        return self.executable.modes_ready() > before
 
     def _packed(self) -> tuple[LoopState, RunBatch]:
         """Return memory for runs with the present modes, and the batch from the next run on."""

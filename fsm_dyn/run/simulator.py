@@ -199,7 +199,10 @@ class Simulator(RunSetups):
             ``auto``, ``compiled`` or ``online``, as of :func:`fsm_dyn.simulate`.
         """
         strategy = RunOptions(strategy=strategy).strategy
-        self.give_back(self.take(strategy), strategy)
+        executable = self.take(strategy)
+        for number in range(len(executable.charts)):
+            executable.wake(number)
+        self.give_back(executable, strategy)
 
     def extended_graph(self, run: Trajectory | None = None) -> ModeGraph:
         """Return the graph with further modes, which then are its own: its runs have their kernels from the beginning.

@@ -59,6 +59,22 @@ def test_a_run_does_not_depend_on_what_earlier_runs_derived(reel):
     assert content(extended) != alone
 
 
+def test_modes_have_machine_code_once_a_run_comes_to_them():
+    """Modes of the graph that no run meets are not compiled, and runs are as those of a simulator with all of them."""
+    graph = fsm_dyn.compile("piano_action_simple")
+    simulator, whole = fsm_dyn.Simulator(graph), fsm_dyn.Simulator(graph)
+    whole.prepare()
+    assert all(chart.rhs for chart in whole.take("auto").charts)
+    whole.prepare()
+    found = simulator.run(0.5)
+    visited = {found.model.charts[number].states for number in found.record.mode.tolist()}
+    charts = [chart for chart in simulator.take("auto").charts if isinstance(chart.programs, ModePrograms)]
+    ready = {chart.programs.states for chart in charts if chart.rhs}
+    assert len(charts) == len(graph.modes) > len(ready)
+    assert ready == visited & {chart.programs.states for chart in charts}
+    assert content(found) == content(whole.run(0.5))
+
+
 def test_tables_of_kernels_taken_over_are_put_together_once(monkeypatch):
     """Of the third run on nothing is put together, whether a run between the two came to other charts."""
     built = []
