@@ -399,8 +399,8 @@ class OnlineKernel(IntEnum):
 
     RHS = 0
     FULL = 1
-    PLAIN = 2  # FULL without slopes that take differences
-    SLOPES = 3  # those, directly after PLAIN
+    PLAIN = 2  # FULL without slopes that take differences: they are infinite
+    SLOPES = 3  # those, behind what PLAIN has written
 
 
 # -- enclosure.h -----------------------------------------------------------------------------------------------------

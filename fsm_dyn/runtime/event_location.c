@@ -601,7 +601,7 @@ FSM_LOCAL void fsm_take_differences_here(const struct fsm_run *run)
     const double *found = full + state->x.n + tables->sizes->n_u + 1 + n_g;
     bool unknown = false;
     for (int64_t j = 0; j < n_g; j++) {
-        unknown = unknown || slopes[j] == FSM_UNKNOWN_SLOPE;
+        unknown = unknown || slopes[j] == FSM_INFINITY;
     }
     if (!unknown) {
         return;
@@ -609,7 +609,7 @@ FSM_LOCAL void fsm_take_differences_here(const struct fsm_run *run)
     fsm_update_inputs(run->inputs, t, state->counters->segment, state->x, state->c);
     fsm_call_mode(tables, mode, FSM_ONLINE_FULL, t, state->x.at, state->c.at, full);
     for (int64_t j = 0; j < n_g; j++) {
-        slopes[j] = slopes[j] == FSM_UNKNOWN_SLOPE ? found[j] : slopes[j];
+        slopes[j] = slopes[j] == FSM_INFINITY ? found[j] : slopes[j];
     }
 }
 

@@ -362,7 +362,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
     bool differs = false;
     for (int64_t g = 0; g < n_g; g++) {
         differs = differs || !fsm_has_exact_slope(o, g);
-        out[slopes + g] = fsm_has_exact_slope(o, g) ? fsm_exact_slope(o, c, g) : FSM_UNKNOWN_SLOPE;
+        out[slopes + g] = fsm_has_exact_slope(o, g) ? fsm_exact_slope(o, c, g) : FSM_INFINITY;
     }
     if (differs && !plain) {
         difference(o, t, c, out, slopes);

@@ -59,7 +59,7 @@ struct fsm_tolerances {
 enum fsm_online_kernel {
     FSM_ONLINE_RHS = 0,
     FSM_ONLINE_FULL = 1,
-    FSM_ONLINE_PLAIN = 2,  // FULL without slopes that take differences
+    FSM_ONLINE_PLAIN = 2,  // FULL without slopes that take differences: they are infinite
     FSM_ONLINE_SLOPES = 3, // those, behind what PLAIN has written
 };
 
@@ -206,8 +206,6 @@ static inline void fsm_call_mode(const struct fsm_tables *tables, int64_t mode, 
         (what == FSM_ONLINE_RHS ? tables->mode_rhs : tables->mode_full).at[mode](t, x, c, out);
     }
 }
-
-#define FSM_UNKNOWN_SLOPE FSM_INFINITY // of a guard, where no differences were taken
 
 /* online_evaluation.c: whether rows of a mode are redundant; of one embedded online, those of its chart. */
 FSM_LOCAL bool fsm_rows_repeat(const struct fsm_tables *tables, int64_t mode);
