@@ -157,7 +157,7 @@ class ScalesOfCases:
 
 
 def _least(numbers: Sequence[tuple[Dimension, float]]) -> dict[Dimension, float]:
-    """Return by dimension the size up to which numbers are zero: rounding beside the largest, such as r*cos(pi/2)."""
+    """Return by dimension the size up to which numbers are zero: rounding next to the largest, such as r*cos(pi/2)."""
     largest: dict[Dimension, float] = {}
     for of, value in numbers:
         largest[of] = max(abs(value), largest.get(of, 0.0))

@@ -2,7 +2,7 @@
 
 Where a spring, a weight or a finger balance each other, the accelerations are all rounding; whether a contact is
 released, begins to slide or changes its face is then decided by what the location of the event resolves.  A run may end
-early for a reason that lies in the mechanism, and then a ramp close by ends for it too; where that one does not, the
+early for a reason in the mechanism, and then a ramp close by ends for it too; where that one does not, the
 end was *false*.
 
 One model for every law of a contact; shipped ones are in :mod:`tests.campaign.ramps`.  ``campaign("slot", 1000)`` makes

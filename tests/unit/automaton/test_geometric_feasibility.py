@@ -530,9 +530,9 @@ def test_examples_lie_on_their_side_of_a_kink(case):
 
 
 def test_examples_have_the_memory_of_the_start():
-    """A shelf that begins two steps up, by the memory in its gap."""
+    """A ledge that begins two steps up, by the memory in its gap."""
     model = slide(low="x + 1 m - 0.4*level*1 m", high="0.3 m - x")
     found = fsm_dyn.compile({**model, "memory": {"level": 2}, "initial": {"x": 0}}).assess_geometry()
-    shelf = next(item for item in found.verdicts if item.contacts == ("low",))
-    assert shelf.verdict == "possible"
-    assert shelf.configuration["x"] == pytest.approx(-0.2, abs=1e-6)
+    ledge = next(item for item in found.verdicts if item.contacts == ("low",))
+    assert ledge.verdict == "possible"
+    assert ledge.configuration["x"] == pytest.approx(-0.2, abs=1e-6)
