@@ -427,7 +427,8 @@ class ContactGeometry:
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
         down = space.subtract(space.scale(along, rim.axis), face.normal)
-        square = self.system.reducer.reduce(1.0 - along * along)  # of the sine of the tilt
+        # of the sine of the tilt; 1 - along**2 would leave of a small one its rounding
+        square = self.system.reducer.reduce(space.square(space.cross(face.normal, rim.axis)))
         upright = functions.sqrt(functions.maximum(square, self._constant(ROUNDED**2)))
         lifted = graph.one / (graph.one + square / FLAT**2)
         center = space.sum((self.system.points.position(rim.origin, face.origin), space.negate(face.offset)))

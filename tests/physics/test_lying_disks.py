@@ -49,6 +49,19 @@ def test_a_disk_that_lies_slides_to_rest(method, tmp_path):
     assert run.q[-1, 0] == pytest.approx(0.3**2 / (2 * 0.4 * 9.81), abs=close)
 
 
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_the_energy_of_a_disk_that_falls_flat_closes(side, tmp_path):
+    """Spinning, struck almost flat, it rolls on its rim at a tilt below 1e-5, which must be known to its rounding."""
+    start = {"z": 0.0074, "p0": 1.0, "p1": 1.2e-5 * side, "vx": -0.36, "w3": 30.7 * side}
+    graph = compiled(COIN, tmp_path)
+    for options in ({}, {"rtol": 1e-11, "atol": 1e-13}):
+        run = fsm_dyn.simulate(graph, until=0.2, initial=start, **options)
+        assert run.outcome.name == "done"
+        assert run.energy.relative_residual < 1e-10
+        assert len(run) < 1000
+        assert np.abs(run.u[-1]).max() <= 1e-9
+
+
 def test_a_disk_that_lies_spins_to_rest(tmp_path):
     """Friction on three feet at 0.99 R: the spin falls at μ m g 0.99 R/(m R²/2)."""
     run = fsm_dyn.simulate(compiled(COIN, tmp_path), until=0.2, initial=FLAT | {"w3": 20.0})
