@@ -733,7 +733,7 @@ def proof_room(tables: Tables) -> tuple[int, int, int]:
         int(tables.sizes[i]) for i in (Sizes.MAX_MOVING, Sizes.MAX_VALUES, Sizes.PROOF_WORDS, Sizes.MAX_GUARDS)
     )
     rows = int(tables.sizes[Sizes.N_ROWS])
-    return 17 * moving + 3 * guards + 2 * JET_NUMBERS * values + words + 2, 13 + 4 * guards + 2 * rows, values
+    return 17 * moving + 3 * guards + 2 * JET_NUMBERS * values + words + 2, 15 + 4 * guards + 2 * rows, values
 
 
 def clear_work(work: Work, packed: Packed) -> None:

@@ -632,16 +632,18 @@ static inline int64_t next_needed(const int8_t *needed, int64_t i, int64_t n)
 
    `middle`: jets of the arguments in the middle of the piece, `reach` (s) from its ends, with room for those of the
    operations, by which those of the piece are narrowed (the mean value form) and which are evaluated up to a rate less;
-   NULL where there is none. */
-FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, int64_t order, struct fsm_jet *jets,
-                           struct fsm_jet *middle, double reach)
+   NULL where there is none.  Returns how many operations were evaluated. */
+FSM_LOCAL int64_t fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, int64_t order, struct fsm_jet *jets,
+                              struct fsm_jet *middle, double reach)
 {
+    int64_t evaluated = 0;
     const int64_t *code = p->code + p->fixed_operations;
     int64_t first = fsm_enclosure_size(p) - p->operations;
     struct wave wave = {-1, 0.0, 0.0, 0.0};
     for (int64_t i = next_needed(needed, 0, p->operations); i < p->operations; i = next_needed(needed, i + 1, p->operations)) {
         struct fsm_jet *out = jets + first + i, *out_middle = middle == NULL ? NULL : middle + first + i;
         int64_t op = code[i] & 255;
+        evaluated++;
         if (middle == NULL) {
             run_instruction(code[i], jets, order, out);
             continue;
@@ -654,6 +656,7 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
         }
         narrow(out, out_middle, reach);
     }
+    return evaluated;
 }
 
 static inline int moves(struct fsm_jet const *jets, int64_t operand)
@@ -679,16 +682,18 @@ FSM_LOCAL void fsm_enclose_rates(const struct fsm_enclosure *p, const int8_t *ne
     }
 }
 
-/* Evaluate the values alone of the operations that are `needed`, at a point: rates become zero. */
-FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets)
+/* Evaluate the values alone of the operations that are `needed`, at a point: rates become zero.  Returns how many. */
+FSM_LOCAL int64_t fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets)
 {
     const int64_t *code = p->code + p->fixed_operations, mask = (1 << FSM_OPERAND_BITS) - 1;
     struct fsm_jet *results = jets + fsm_enclosure_size(p) - p->operations;
     struct wave wave = {-1, 0.0, 0.0, 0.0};
+    int64_t evaluated = 0;
     for (int64_t i = next_needed(needed, 0, p->operations); i < p->operations; i = next_needed(needed, i + 1, p->operations)) {
         struct fsm_jet *out = results + i;
         const struct fsm_jet *x = jets + ((code[i] >> 8) & mask), *y = jets + ((code[i] >> (8 + FSM_OPERAND_BITS)) & mask);
         int64_t op = code[i] & 255;
+        evaluated++;
         if (op == FSM_OP_ADD) {
             out->value = i_add(x->value, y->value);
         } else if (op == FSM_OP_SUB) {
@@ -703,6 +708,7 @@ FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *n
         }
         out->rate = out->second = ZERO;
     }
+    return evaluated;
 }
 
 FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)

@@ -104,10 +104,10 @@ FSM_LOCAL double fsm_largest_ratio(const double *bounds, const double *region, i
 /* enclosure.c */
 FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *program, const double *c, int64_t n_x, struct fsm_jet *jets);
 FSM_LOCAL void fsm_enclose_any(const struct fsm_enclosure *program, int64_t begin, int64_t end, struct fsm_jet *jets);
-FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *program, const int8_t *needed, int64_t order, struct fsm_jet *jets,
-                           struct fsm_jet *middle, double reach);
+FSM_LOCAL int64_t fsm_enclose(const struct fsm_enclosure *program, const int8_t *needed, int64_t order, struct fsm_jet *jets,
+                              struct fsm_jet *middle, double reach);
 FSM_LOCAL void fsm_enclose_rates(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets);
-FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets);
+FSM_LOCAL int64_t fsm_enclose_values(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets);
 FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach);
 FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm_interval x, struct fsm_interval y);
 FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y);

@@ -20,6 +20,8 @@
 
 #define FSM_TERMS_PASSES 3    // solutions after which the direction of a bearing's load is known well enough
 #define FSM_TERMS_LEFT   1e-9 // of a row that is independent
+#define FSM_TERMS_ENTRY     12 // steps of elimination that an entry of the matrix costs besides,
+#define FSM_TERMS_OPERATION 25 // and an operation of a program
 
 static const struct fsm_jet UNBOUNDED = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}, {-INFINITY, INFINITY}};
 static const struct fsm_jet NOTHING = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
@@ -685,10 +687,10 @@ FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclos
 
    `codes` (n_g,): below -1 where a guard is one on a force; `order` 1 or 2: the rate up to which they are written, one less in
    the middle; `jets`, `middle`: the values of the program, with room for the guards, twice n jets and 2 n^2 more
-   (run/structures.py); `middle` NULL: nothing is narrowed. */
-FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
-                                  int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
-                                  const struct fsm_part *part)
+   (run/structures.py); `middle` NULL: nothing is narrowed.  Returns the work, in operations of a program. */
+FSM_LOCAL int64_t fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
+                                     int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
+                                     const struct fsm_part *part)
 {
     const struct fsm_tables *tables = run->tables;
     const struct fsm_sizes *s = tables->sizes;
@@ -734,4 +736,5 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
         }
     }
     fsm_arena_release(&run->work->arena, before);
+    return sides * b.n * b.n * (b.n + FSM_TERMS_ENTRY) / FSM_TERMS_OPERATION;
 }

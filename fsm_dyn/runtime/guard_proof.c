@@ -22,8 +22,7 @@
 #define FSM_PROOF_FIRST     12     // and in a mode just entered
 #define FSM_PROOF_BACK      0.25   // part of that, against the way in which a state moves
 #define FSM_PROOF_FADES     0.5    // part of the length of steps before for which the next region is chosen
-#define FSM_PROOF_OFTEN     3      // enclosures of steps in a region after which a smaller one is chosen
-#define FSM_PROOF_ANYWAY    17     // steps ahead where smaller regions do not spare enclosures either
+#define FSM_PROOF_DEAR      2      // enclosures of half the work of choosing a region make the next one smaller
 #define FSM_PROOF_SETTLED   4      // regions in a mode embedded online before the large one is chosen
 #define FSM_PROOF_WIDE      8.0    // times what it extends, by which the large one does
 #define FSM_PROOF_FAST      4.0    // times the present speeds, for which changes of slopes are bounded
@@ -37,8 +36,10 @@
 
 /* Integers in `work->proof_numbers`, behind those of `enum fsm_undecided`; then lists of guards: armed ones that may be near
    zero, waiting ones, others, and of these the ones that are left.  REGIONS: how many were chosen in the mode.  FORCES:
-   whether guards on forces that no program gives are needed; RECORDED: whether the motion of this step is written. */
-enum { LOADED = FSM_UNDECIDED_SUBJECT + 1, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, RECORDED, NEAR_ARMED, NEAR_WAITING, LISTS };
+   whether guards on forces that no program gives are needed; RECORDED: whether the motion of this step is written.  WORK: the
+   operations evaluated; of these CHOICE for the region, and SPENT on steps in it since. */
+enum { LOADED = FSM_UNDECIDED_SUBJECT + 1, REGION, CHECKED, AHEAD, WORK, CHOICE, SPENT, FORCES, REGIONS, RECORDED,
+       NEAR_ARMED, NEAR_WAITING, LISTS };
 
 /* What is kept of the mode's guards, and room for the present step. */
 struct proof {
@@ -60,46 +61,49 @@ struct proof {
     int64_t *numbers;
 };
 
-static struct proof proof_of(const struct fsm_run *run)
+/* Write where all of it is for the present mode; false if nothing encloses its guards. */
+static bool find_proof(const struct fsm_run *run, struct proof *p)
 {
     const struct fsm_tables *tables = run->tables;
     int64_t mode = run->state->counters->mode, first = tables->mode_guard_start.at[mode];
     int64_t P = tables->sizes->max_moving, G = tables->sizes->max_guards;
-    struct proof p;
-    p.program = fsm_enclosure_at(tables->enclosure_code.at + tables->mode_enclosure.at[mode], tables->enclosure_numbers.at);
-    p.outputs = tables->guard_enclosure.at + first;
-    p.guards = fsm_guard_count(tables, mode);
-    p.numbers = run->work->proof_numbers.at;
-    p.motion = run->work->proof.at;
-    p.low = p.motion + FSM_MOTION * P;
-    p.high = p.low + P;
-    p.speed = p.high + P;
-    p.bend = p.speed + P;
-    p.region_low = p.bend + P;
-    p.region_high = p.region_low + P;
-    p.reach = p.region_high + P;
-    p.local = p.reach + P;
-    p.local_down = p.local + G;
-    p.local_up = p.local_down + G;
-    p.jets = (struct fsm_jet *)(p.local_up + G);
-    p.middle = p.jets + tables->sizes->max_values;
-    int64_t n = p.program.moving;
-    p.owner = (double *)(p.middle + tables->sizes->max_values) + tables->enclosure_room.at[mode];
-    p.known = p.owner + 1;
-    p.fixed = p.known + 1;
-    double *next = p.fixed + p.program.fixed;
-    if (p.program.n_terms > 0) {
-        p.terms = (struct fsm_term_bounds){next, next + 2, next + 2 + n, next + 2 + 2 * n,
-                                           next + 2 + 2 * n + p.program.n_terms};
-        next = p.terms.second + p.program.n_terms;
+    if (mode >= tables->mode_enclosure.n || tables->mode_enclosure.at[mode] < 0) {
+        return false;
     }
-    p.wide_low = next;
-    p.wide_high = p.wide_low + n;
-    p.pace = p.wide_high + n;
-    p.steep = p.pace + n;
-    p.down = p.steep + p.guards * n;
-    p.up = p.down + p.guards;
-    return p;
+    p->program = fsm_enclosure_at(tables->enclosure_code.at + tables->mode_enclosure.at[mode], tables->enclosure_numbers.at);
+    p->outputs = tables->guard_enclosure.at + first;
+    p->guards = fsm_guard_count(tables, mode);
+    p->numbers = run->work->proof_numbers.at;
+    p->motion = run->work->proof.at;
+    p->low = p->motion + FSM_MOTION * P;
+    p->high = p->low + P;
+    p->speed = p->high + P;
+    p->bend = p->speed + P;
+    p->region_low = p->bend + P;
+    p->region_high = p->region_low + P;
+    p->reach = p->region_high + P;
+    p->local = p->reach + P;
+    p->local_down = p->local + G;
+    p->local_up = p->local_down + G;
+    p->jets = (struct fsm_jet *)(p->local_up + G);
+    p->middle = p->jets + tables->sizes->max_values;
+    int64_t n = p->program.moving;
+    p->owner = (double *)(p->middle + tables->sizes->max_values) + tables->enclosure_room.at[mode];
+    p->known = p->owner + 1;
+    p->fixed = p->known + 1;
+    double *next = p->fixed + p->program.fixed;
+    if (p->program.n_terms > 0) {
+        double *rates = next + 2 + 2 * n;
+        p->terms = (struct fsm_term_bounds){next, next + 2, next + 2 + n, rates, rates + p->program.n_terms};
+        next = p->terms.second + p->program.n_terms;
+    }
+    p->wide_low = next;
+    p->wide_high = p->wide_low + n;
+    p->pace = p->wide_high + n;
+    p->steep = p->pace + n;
+    p->down = p->steep + p->guards * n;
+    p->up = p->down + p->guards;
+    return true;
 }
 
 /* The number of a guard's jet; -1 where nothing encloses it.  Forces that are solved for follow the program's values. */
@@ -113,9 +117,9 @@ static int64_t output_of(const struct proof *p, int64_t j)
 static void enclose(const struct fsm_run *run, const struct proof *p, const int8_t *needed, int64_t order, double reach,
                     const struct fsm_part *part)
 {
-    fsm_enclose(&p->program, needed, order, p->jets, p->middle, reach);
+    p->numbers[WORK] += fsm_enclose(&p->program, needed, order, p->jets, p->middle, reach);
     if (p->numbers[FORCES] != 0) {
-        fsm_enclose_forces(run, &p->program, p->outputs, order, p->jets, p->middle, reach, part);
+        p->numbers[WORK] += fsm_enclose_forces(run, &p->program, p->outputs, order, p->jets, p->middle, reach, part);
     }
 }
 
@@ -453,7 +457,8 @@ static int64_t bound_forces(const struct fsm_run *run, const struct proof *p, in
     if (p->numbers[FORCES] == 0) {
         return count;
     }
-    fsm_bound_forces(run, &p->program, &p->terms, p->outputs, needed, p->region_low, p->region_high, p->jets);
+    p->numbers[WORK] += fsm_bound_forces(run, &p->program, &p->terms, p->outputs, needed, p->region_low, p->region_high,
+                                         p->jets);
     for (int64_t i = 0; i < count; i++) {
         const struct fsm_jet *jet = p->jets + size + guards[i];
         if (p->outputs[guards[i]] < -1 && fsm_size_of(jet->rate) < FSM_INFINITY) {
@@ -465,20 +470,18 @@ static int64_t bound_forces(const struct fsm_run *run, const struct proof *p, in
     return left;
 }
 
-/* Choose how many steps ahead the next region reaches: more where none of the present one had to be enclosed. */
+/* Choose how many steps ahead the next region reaches: farther ones are chosen less often, nearer ones spare enclosures of
+   steps.  Both cost least together where they cost alike. */
 static double steps_ahead(const struct fsm_run *run, const struct proof *p)
 {
     int64_t *ahead = p->numbers + AHEAD;
     if (p->numbers[REGION] != run->state->counters->mode + 1) {
         *ahead = FSM_PROOF_FIRST;
-    } else if (p->numbers[ENCLOSED] == 0) {
+    } else if (p->numbers[SPENT] == 0) {
         *ahead = fsm_least(2 * *ahead, FSM_PROOF_FARTHEST);
-    } else if (p->numbers[ENCLOSED] >= FSM_PROOF_OFTEN && *ahead == FSM_PROOF_NEAREST) {
-        *ahead = FSM_PROOF_ANYWAY;
-    } else if (*ahead != FSM_PROOF_ANYWAY) {
+    } else if (FSM_PROOF_DEAR * p->numbers[SPENT] > p->numbers[CHOICE]) {
         *ahead = fsm_most(*ahead / 2, FSM_PROOF_NEAREST);
     }
-    p->numbers[ENCLOSED] = 0;
     return (double)*ahead;
 }
 
@@ -488,6 +491,8 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     struct fsm_state *state = run->state;
     int64_t n = p->program.moving, most = run->tables->sizes->max_guards;
     bool inside = p->known[0] != 0.0 && p->known[0] < 1.0 + FSM_PROOF_MISSED;
+    int64_t begin = p->numbers[WORK];
+    bool kept = p->numbers[REGION] == run->state->counters->mode + 1;
     double ahead = steps_ahead(run, p), *horizon = run->work->proof.at + run->work->proof.n - 2;
     *horizon = fsm_larger(h, FSM_PROOF_FADES * *horizon); // steps are short behind events, and soon as long as before
     for (int64_t k = 0; k < n; k++) {
@@ -495,8 +500,10 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
         int64_t i = p->program.arguments[k] - 1;
         double rate = i >= 0 && i < state->x.n ? state->x_dot.at[i] : 0.0;
         double down = i < 0 ? 0.0 : rate > 0.0 ? FSM_PROOF_BACK : 1.0, up = rate < 0.0 ? FSM_PROOF_BACK : 1.0;
-        p->region_low[k] = p->low[k] - down * ahead * reach;
-        p->region_high[k] = p->high[k] + up * ahead * reach;
+        double left = fsm_larger(p->region_low[k] - p->low[k], p->high[k] - p->region_high[k]);
+        double jump = kept && reach == 0.0 ? FSM_PROOF_FADES * left : 0.0; // speeds that change at impacts alone
+        p->region_low[k] = p->low[k] - fsm_larger(down * ahead * reach, jump);
+        p->region_high[k] = p->high[k] + fsm_larger(up * ahead * reach, jump);
         p->reach[k] = p->region_high[k] - p->region_low[k];
         inside = inside && p->region_low[k] >= p->wide_low[k] && p->region_high[k] <= p->wide_high[k];
     }
@@ -529,9 +536,7 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
         }
     }
     int64_t *left = local + most;
-    for (int64_t i = 0; i < locals; i++) {
-        left[i] = local[i];
-    }
+    memcpy(left, local, (size_t)locals * sizeof *left);
     int64_t lefts = bound_forces(run, p, left, locals);
     if (lefts > 0) {
         bound_locally(run, p, left, lefts);
@@ -550,14 +555,15 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
         }
     }
     p->numbers[REGION] = state->counters->mode + 1;
+    p->numbers[CHOICE] = p->numbers[WORK] - begin + p->guards;
+    p->numbers[SPENT] = 0;
 }
 
 /* Whether the step whose bounds are in the workspace lies in the region in which the near guards are known, and that is not so
    large that it proves little. */
 static bool is_in_region(const struct fsm_run *run, const struct proof *p)
 {
-    bool serves = p->numbers[ENCLOSED] < FSM_PROOF_OFTEN || p->numbers[AHEAD] == FSM_PROOF_NEAREST ||
-                  p->numbers[AHEAD] == FSM_PROOF_ANYWAY;
+    bool serves = p->numbers[SPENT] <= p->numbers[CHOICE] || p->numbers[AHEAD] == FSM_PROOF_NEAREST;
     bool inside = p->numbers[REGION] == run->state->counters->mode + 1 && serves;
     for (int64_t k = 0; k < p->program.moving && inside; k++) {
         inside = p->low[k] >= p->region_low[k] && p->high[k] <= p->region_high[k];
@@ -716,17 +722,14 @@ static int64_t prove_whole(const struct fsm_run *run, const struct proof *p, dou
 /* Prove the guards listed by enclosures of the step; return the fraction of it to take instead, FSM_PROVED where all are. */
 static double prove_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending, int64_t count)
 {
-    int64_t bounded = 0;
+    int64_t begin = p->numbers[WORK];
     for (int64_t i = 0; i < count; i++) {
-        bool shared = p->outputs[pending[i]] < -1 && p->local[pending[i]] == FSM_INFINITY; // in smaller regions too
         if (p->outputs[pending[i]] < -1) {
-            p->terms.known[1] += shared ? 0.0 : 1.0;
+            p->terms.known[1] += p->local[pending[i]] == FSM_INFINITY ? 0.0 : 1.0; // is it bounded in smaller regions?
         } else if (p->known[0] > 0.0 && p->local[pending[i]] < 0.0) {
             p->known[0]++;
         }
-        bounded += shared ? 0 : 1;
     }
-    p->numbers[ENCLOSED] += bounded > 0 ? 1 : 0;
     record_motion(run, p, h);
     int64_t left = prove_whole(run, p, h, pending, count, 1);
     left = left > 0 ? prove_whole(run, p, h, pending, left, 2) : 0;
@@ -736,15 +739,8 @@ static double prove_pending(const struct fsm_run *run, const struct proof *p, do
         struct watched w = watched_guard(run, p, pending[i]);
         first = fsm_smaller(first, search_step(run, p, pending[i], &w, h, halves != NULL ? halves + 4 * i : NULL));
     }
+    p->numbers[SPENT] += p->numbers[WORK] - begin;
     return first;
-}
-
-/* Whether the guards of the present mode can be enclosed. */
-static bool has_enclosures(const struct fsm_run *run)
-{
-    const struct fsm_tables *tables = run->tables;
-    int64_t mode = run->state->counters->mode;
-    return mode < tables->mode_enclosure.n && tables->mode_enclosure.at[mode] >= 0;
 }
 
 /* Prove the trial step of length `h` (s), whose middle and end are in the workspace, in which no guard was seen to fire before
@@ -752,11 +748,8 @@ static bool has_enclosures(const struct fsm_run *run)
    Returns 1, or the fraction of the step to take instead. */
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h)
 {
-    if (!has_enclosures(run)) {
-        return 1.0;
-    }
-    struct proof p = proof_of(run);
-    if (p.program.moving == 0) {
+    struct proof p;
+    if (!find_proof(run, &p) || p.program.moving == 0) {
         return 1.0;
     }
     load_fixed(run, &p);
@@ -778,10 +771,10 @@ FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h)
 /* Whether the trial step of length `h` (s) is proved without the values of the guards that are marked in `left_out`. */
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out)
 {
-    if (!has_enclosures(run)) {
+    struct proof p;
+    if (!find_proof(run, &p)) {
         return true;
     }
-    struct proof p = proof_of(run);
     load_fixed(run, &p);
     bound_step(run, &p, h);
     bool proved = is_in_region(run, &p);

@@ -235,6 +235,7 @@ FSM_LOCAL struct fsm_jet fsm_enclose_state(const double *motion, double h, doubl
 #define FSM_TERMS_WIDE   8.0 // times what a region extends, by which the one for bounds of terms does
 #define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen again; twice as many each time that it did not help
 #define FSM_TERMS_MOST   64.0 // times as many at most
+#define FSM_TERMS_AT_ONCE 3 // values of operations that cost as much as an operation with its rate and its middle
 
 /* Whether terms are bounded over a large region that holds [low, high] (moving,). */
 static bool holds_region(const struct fsm_term_bounds *t, const double *low, const double *high, int64_t n)
@@ -258,6 +259,9 @@ static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p
     for (int64_t k = 0; k < p->moving; k++) {
         double around = FSM_TERMS_WIDE * (high[k] - low[k]);
         around = served ? fsm_larger(around, 0.5 * (t->high[k] - t->low[k])) : around;
+        if (times > 0.0) { // speeds that are constant between impacts jump at them
+            around = fsm_larger(around, fsm_larger(t->low[k] - low[k], high[k] - t->high[k]));
+        }
         t->low[k] = low[k] - (p->arguments[k] == 0 ? 0.0 : around);
         t->high[k] = high[k] + around;
         double width = t->high[k] - t->low[k];
@@ -328,10 +332,11 @@ static void widen_mode(const struct fsm_run *run, const struct widening *w)
 /* Write the jets of the mode's guards on forces over the region [low, high] (moving,), along lines that cross it in unit
    time, as far as bounds of the terms over a larger region give them: no program is evaluated but in its middle.
 
-   `needed` (operations,): those of the mode's terms. */
-FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
-                                const int64_t *codes, const int8_t *needed, const double *low, const double *high,
-                                struct fsm_jet *jets)
+   `needed` (operations,): those of the mode's terms.  Returns the work, in operations of a program, but for the bounds of
+   terms. */
+FSM_LOCAL int64_t fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
+                                   const int64_t *codes, const int8_t *needed, const double *low, const double *high,
+                                   struct fsm_jet *jets)
 {
     if (!holds_region(t, low, high, p->moving)) {
         bound_terms(run, p, t, low, high, jets);
@@ -343,9 +348,9 @@ FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_encl
         part = extent > 0.0 ? fsm_larger(part, extent / (t->high[k] - t->low[k])) : part;
     }
     part *= 1.0 + 16.0 * FSM_EPS;
-    fsm_enclose_values(p, needed, jets);
+    int64_t evaluated = fsm_enclose_values(p, needed, jets);
     if (part > 0.0) {
         widen_mode(run, &(struct widening){p, t, part, jets});
     }
-    fsm_enclose_forces(run, p, codes, 2, jets, NULL, 0.0, NULL);
+    return evaluated / FSM_TERMS_AT_ONCE + fsm_enclose_forces(run, p, codes, 2, jets, NULL, 0.0, NULL);
 }

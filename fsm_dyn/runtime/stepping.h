@@ -175,19 +175,19 @@ struct fsm_term_bounds {
 
 /* force_enclosure.c */
 FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclosure *program, int8_t *needed);
-FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
-                                  int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
-                                  const struct fsm_part *part);
+FSM_LOCAL int64_t fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
+                                     int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
+                                     const struct fsm_part *part);
 
 /* state_enclosure.c */
-FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *program,
-                                const struct fsm_term_bounds *bounds, const int64_t *codes, const int8_t *needed,
-                                const double *low, const double *high, struct fsm_jet *jets);
+FSM_LOCAL int64_t fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *program,
+                                   const struct fsm_term_bounds *bounds, const int64_t *codes, const int8_t *needed,
+                                   const double *low, const double *high, struct fsm_jet *jets);
 
 /* guard_proof.c: its room, as numbers and as integers */
 #define FSM_PROOF_ROOM(sizes) \
     ((FSM_MOTION + 7) * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 2)
-#define FSM_PROOF_LISTS(sizes) (13 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
+#define FSM_PROOF_LISTS(sizes) (15 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
 #define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
 FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run);
 FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run);
