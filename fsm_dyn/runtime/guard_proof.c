@@ -31,7 +31,6 @@
 #define FSM_PROOF_PER_BOX   0.1    // work of a piece, in evaluations of the guards
 #define FSM_PROOF_CLOSE     10.0   // tolerances of time within which events are one
 #define FSM_PROOF_STACKED   64     // pieces that wait
-#define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
 /* Integers in `work->proof_numbers`, behind those of `enum fsm_undecided`; then lists of guards: armed ones that may be near
@@ -67,7 +66,7 @@ static bool find_proof(const struct fsm_run *run, struct proof *p)
     const struct fsm_tables *tables = run->tables;
     int64_t mode = run->state->counters->mode, first = tables->mode_guard_start.at[mode];
     int64_t P = tables->sizes->max_moving, G = tables->sizes->max_guards;
-    if (mode >= tables->mode_enclosure.n || tables->mode_enclosure.at[mode] < 0) {
+    if (!fsm_has_enclosures(tables, mode)) {
         return false;
     }
     p->program = fsm_enclosure_at(tables->enclosure_code.at + tables->mode_enclosure.at[mode], tables->enclosure_numbers.at);
@@ -782,37 +781,6 @@ FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const
         proved = left_out[p.numbers[LISTS + i]] == 0;
     }
     return proved;
-}
-
-/* Whether steps of the mode, embedded online, are proved without the slopes that take differences: they prove nothing. */
-FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run)
-{
-    const struct fsm_tables *tables = run->tables;
-    int64_t mode = run->state->counters->mode, first = tables->mode_guard_start.at[mode];
-    bool proves = fsm_is_online(tables, mode) && has_enclosures(run);
-    for (int64_t j = 0; proves && j < fsm_guard_count(tables, mode); j++) {
-        proves = tables->guard_enclosure.at[first + j] != -1 || fsm_knows_slope(tables, mode, j);
-    }
-    return proves;
-}
-
-/* Whether a guard whose slope takes differences is close to zero, or beyond it, in the middle or at the end of the trial step. */
-FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run)
-{
-    const struct fsm_tables *tables = run->tables;
-    const struct fsm_state *state = run->state;
-    int64_t mode = state->counters->mode, first = tables->mode_guard_start.at[mode], most = tables->sizes->max_guards;
-    int64_t at = state->x.n + tables->sizes->n_u + 1;
-    for (int64_t j = 0; j < fsm_guard_count(tables, mode); j++) {
-        double sign = state->armed.at[j] == FSM_GUARD_WAITING ? -1.0 : 1.0;
-        double small = fsm_larger(fsm_guard_gap_tolerance(tables, first + j),
-                                  FSM_PROOF_RESTING * state->guards.at[2 * most + j]);
-        double middle = sign * run->work->full_mid.at[at + j], end = sign * run->work->full_end.at[at + j];
-        if (!(middle > small && end > small) && !fsm_knows_slope(tables, mode, j)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Forget that parameters were compared: the caller may have changed them. */

@@ -26,6 +26,8 @@ FSM_API double fsm_next_jump(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run);
 
 /* trial_step.c */
+FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run);
+FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run);
 FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h);
 FSM_LOCAL void fsm_middle_state(const struct fsm_run *run, double h);
 FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h);
@@ -185,12 +187,11 @@ FSM_LOCAL int64_t fsm_bound_forces(const struct fsm_run *run, const struct fsm_e
                                    const double *low, const double *high, struct fsm_jet *jets);
 
 /* guard_proof.c: its room, as numbers and as integers */
+#define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROOF_ROOM(sizes) \
     ((FSM_MOTION + 7) * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 2)
 #define FSM_PROOF_LISTS(sizes) (15 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
 #define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
-FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run);
-FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run);
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
 FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run);

@@ -213,6 +213,12 @@ FSM_LOCAL bool fsm_rows_repeat(const struct fsm_tables *tables, int64_t mode);
 /* online_evaluation.c: whether the slope of guard `j` of a mode embedded online takes no differences. */
 FSM_LOCAL bool fsm_knows_slope(const struct fsm_tables *tables, int64_t mode, int64_t j);
 
+/* Whether the guards of a mode can be enclosed. */
+static inline bool fsm_has_enclosures(const struct fsm_tables *tables, int64_t mode)
+{
+    return mode < tables->mode_enclosure.n && tables->mode_enclosure.at[mode] >= 0;
+}
+
 static inline void fsm_rates_of(const struct fsm_tables *tables, int64_t mode, double t, const double *x,
                                 const double *c, double *out)
 {

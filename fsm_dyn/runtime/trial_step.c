@@ -486,3 +486,34 @@ FSM_LOCAL double fsm_constraint_violation_speed(const struct fsm_run *run, doubl
     }
     return worst;
 }
+
+/* Whether steps of the mode, embedded online, are proved without the slopes that take differences: they prove nothing. */
+FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t mode = run->state->counters->mode, first = tables->mode_guard_start.at[mode];
+    bool proves = fsm_is_online(tables, mode) && fsm_has_enclosures(tables, mode);
+    for (int64_t j = 0; proves && j < fsm_guard_count(tables, mode); j++) {
+        proves = tables->guard_enclosure.at[first + j] != -1 || fsm_knows_slope(tables, mode, j);
+    }
+    return proves;
+}
+
+/* Whether a guard whose slope takes differences is close to zero, or beyond it, in the middle or at the end of the trial step. */
+FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_state *state = run->state;
+    int64_t mode = state->counters->mode, first = tables->mode_guard_start.at[mode], most = tables->sizes->max_guards;
+    int64_t at = state->x.n + tables->sizes->n_u + 1;
+    for (int64_t j = 0; j < fsm_guard_count(tables, mode); j++) {
+        double sign = state->armed.at[j] == FSM_GUARD_WAITING ? -1.0 : 1.0;
+        double small = fsm_larger(fsm_guard_gap_tolerance(tables, first + j),
+                                  FSM_PROOF_RESTING * state->guards.at[2 * most + j]);
+        double middle = sign * run->work->full_mid.at[at + j], end = sign * run->work->full_end.at[at + j];
+        if (!(middle > small && end > small) && !fsm_knows_slope(tables, mode, j)) {
+            return true;
+        }
+    }
+    return false;
+}
