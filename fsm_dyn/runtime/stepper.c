@@ -603,8 +603,7 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
         return FSM_UNDETERMINED;
     }
     trial.wanted = trial.asked = trial.h;
-    bool plain = fsm_proves_without_differences(run);
-    while (true) {
+    for (bool plain = fsm_proves_without_differences(run);;) {
         run->work->notes->plain = plain;
         enum fsm_status status = try_length(run, &trial);
         if (status != FSM_CONTINUE) {
