@@ -20,7 +20,7 @@
 
 #define FSM_TERMS_PASSES 3    // solutions after which the direction of a bearing's load is known well enough
 #define FSM_TERMS_LEFT   1e-9 // of a row that is independent
-#define FSM_TERMS_ENTRY     12 // steps of elimination that an entry of the matrix costs besides,
+#define FSM_TERMS_ENTRY     12 // steps of elimination that an entry of the matrix costs too,
 #define FSM_TERMS_OPERATION 25 // and an operation of a program
 
 static const struct fsm_jet UNBOUNDED = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}, {-INFINITY, INFINITY}};

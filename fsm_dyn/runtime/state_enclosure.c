@@ -332,7 +332,7 @@ static void widen_mode(const struct fsm_run *run, const struct widening *w)
 /* Write the jets of the mode's guards on forces over the region [low, high] (moving,), along lines that cross it in unit
    time, as far as bounds of the terms over a larger region give them: no program is evaluated but in its middle.
 
-   `needed` (operations,): those of the mode's terms.  Returns the work, in operations of a program, but for the bounds of
+   `needed` (operations,): those of the mode's terms.  Returns the work, in operations of a program, without that of bounds of
    terms. */
 FSM_LOCAL int64_t fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
                                    const int64_t *codes, const int8_t *needed, const double *low, const double *high,
