@@ -141,8 +141,11 @@ TABLE = MappingProxyType(
 #: ``km/h`` (``9 N*h`` has a height).
 CONTINUING = MappingProxyType({"*": frozenset(TABLE) - {"g", "h"}, "/": frozenset(TABLE) - {"g"}})
 
-#: Words with another meaning in pint (``Nm`` is a yarn count there).
-MISREAD = MappingProxyType({"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "Nms": "N*m*s", "kgm": "kg*m", "ms2": "m/s^2"})
+#: Words with another meaning in pint (``Nm`` is a yarn count there, ``mil`` an angle ten times too small).
+MISREAD = MappingProxyType(
+    {"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "Nms": "N*m*s", "kgm": "kg*m", "ms2": "m/s^2",
+     "mil": "thou for a thousandth of an inch, mrad for an angle"}
+)  # fmt: skip
 
 
 class UnknownUnitError(ValueError):

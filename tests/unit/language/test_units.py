@@ -100,6 +100,7 @@ class TestReach:
             ("2 metr", "unknown unit 'metr'"),
             ("2 kgg", "did you mean 'kg'?"),
             ("3 Nm", "N*m"),
+            ("3 mil", "thou for a thousandth of an inch, mrad for an angle"),
             ("3 degC", "unknown unit"),
             ("3 dB", "unknown unit"),
             ("3 t", "unknown unit 't'"),
