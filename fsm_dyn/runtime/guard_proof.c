@@ -20,6 +20,7 @@
 #define FSM_PROOF_NEAREST   4      // steps that the region of some steps reaches ahead at least,
 #define FSM_PROOF_FARTHEST  256    // at most,
 #define FSM_PROOF_FIRST     12     // and in a mode just entered
+#define FSM_PROOF_STEEP     16.0   // times a guard, by which bounds over a region may change it; larger ones prove nothing
 #define FSM_PROOF_BACK      0.25   // part of that, against the way in which a state moves
 #define FSM_PROOF_FADES     0.5    // part of the length of steps before for which the next region is chosen
 #define FSM_PROOF_DEAR      2      // enclosures of half the work of choosing a region make the next one smaller
@@ -523,7 +524,7 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
             change += p->reach[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->reach[k] : 0.0;
         }
         p->local[j] = -1.0;
-        if (!bounded || !(change < FSM_INFINITY)) {
+        if (!bounded || !(change < FSM_PROOF_STEEP * fabs(state->guards.at[j]))) {
             local[locals++] = j;
             continue;
         }

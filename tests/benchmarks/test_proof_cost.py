@@ -5,6 +5,7 @@ loop alone: steps, events and transitions.  Models whose runs differ without pro
 """
 
 import contextlib
+import json
 import time
 
 import numpy as np
@@ -19,6 +20,7 @@ from fsm_dyn.run.online import OnlineExecutable
 pytestmark = pytest.mark.benchmark
 SECONDS, UNTIL, FEWEST, MOST = 0.1, 2.0, 5, 200
 MEDIAN, WORST = 1.25, 2.6  # 1.05 and 1.12 are wanted
+FAR = 2.5  # of boxes
 
 
 class Meter:
@@ -76,3 +78,14 @@ def test_proofs_cost_little():
     print(f"median {np.median(known):.3f}, worst {max(known):.3f}, {len(ratios) - len(known)} differ")
     assert np.median(known) <= MEDIAN
     assert max(known) <= WORST
+
+
+def test_proofs_of_boxes_far_apart_cost_little(tmp_path):
+    """Bounds of slopes of parallel edges are 10⁶, which would leave all edges to be enclosed in each step."""
+    from tests.physics.polyhedra import two
+
+    path = tmp_path / "boxes.yaml"
+    path.write_text(json.dumps(two(initial={"z": "3 m"})), encoding="utf-8")
+    ratio, step = cost(path, until=0.2, seconds=1.0, method="rk4", step=1e-4, strategy="compiled")
+    print(f"\nboxes: a step costs {ratio:.2f} times one without proofs, {1e6 * step:.1f} us")
+    assert ratio < FAR
