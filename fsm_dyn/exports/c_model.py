@@ -150,7 +150,7 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
 def _lengths(tables: Tables) -> dict[str, int]:
     """Return the lengths of the own arrays of every mode."""
     most = int(tables.sizes[Sizes.MAX_GUARDS])
-    lengths = oc.array_lengths(tables.sizes, len(tables.mass_columns), most)
+    lengths = oc.array_lengths(tables, most)
     lengths["room"] = sum(oc.room_lengths(tables.sizes, most))
     return {name: lengths[name] for name in _ARRAYS}
 

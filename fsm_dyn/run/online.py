@@ -33,6 +33,7 @@ from fsm_dyn.runtime.abi import (
     ONLINE_CHOICE_COUNT,
     ONLINE_LISTS,
     ArenaTop,
+    ContactFlag,
     Event,
     GuardQuantity,
     OnlineChoice,
@@ -198,7 +199,7 @@ class Contexts:
 
     def _new_plan(self, guards: int, kept: int) -> _Plan:
         sizes = self.tables.sizes
-        lengths = array_lengths(sizes, len(self.tables.mass_columns), guards)
+        lengths = array_lengths(self.tables, guards)
         room = room_lengths(sizes, guards)
         lengths |= {"room": sum(room), "owner": 0, "kept": max(kept, 0)}
         chart = np.zeros(OnlinePlace.PLACES, np.int64)
@@ -252,12 +253,15 @@ def room_lengths(sizes: Integers, guards: int) -> list[int]:
     return [*rows, *motion, *watch, *scratch, st.context_length(sizes), 2 * guards, 2 * C, 2 * U]
 
 
-def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
-    """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix not identically zero."""
+def array_lengths(tables: Tables, guards: int) -> dict[str, int]:
+    """Lengths of the arrays of a mode."""
+    sizes, masses = tables.sizes, len(tables.mass_columns)
+    circles = int(((tables.contact_flags & ContactFlag.IN_SPACE) != 0).sum())  # laws of three rows in a mode, at most
     R, U, C = (int(sizes[i]) for i in (Sizes.N_ROWS, Sizes.N_U, Sizes.N_CONTACTS))
     D = min(R, U)  # independent active rows
     wide = 2 * (R + guards) + 4
-    cones = (3 * guards + 1) * (3 * (R + 1) + 12) + 3 * (R + 1) * (R + 3)
+    laws = guards + 2 * circles + 1 if circles else 0
+    cones = laws * (3 * (R + 1) + 12) + 3 * (R + 1) * (R + 3)
     return {
         "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
         "state_unit": int(sizes[Sizes.N_Q]) + U, "row_unit": R, "limits": OnlineLimits.COUNT,
@@ -267,8 +271,8 @@ def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
         "moved_begin": U + 1, "moved_columns": U * U,
         "reduced_begin": U + 1, "reduced_behind": U, "reduced_columns": U * U, "place": U, "extent": 2 * R + 4 * U,
         # laws on forces with the simplex table of the widest margin, see runtime/contact_problem.c, or its cone program
-        # of at most three rows a law, see runtime/complementarity.c
-        "floats": max(guards * (R + 1) + (guards + 2) * wide, cones) + R, "integers": 8 * guards + 2 * R + 8,
+        # of three rows for a circle, see runtime/complementarity.c
+        "floats": max(guards * (R + 1) + (guards + 2) * wide, cones) + R, "integers": 2 * (guards + laws + R) + 4,
         "top": ArenaTop.COUNT,
     }  # fmt: skip
 
