@@ -499,7 +499,10 @@ FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run)
     return proves;
 }
 
-/* Whether a guard whose slope takes differences is close to zero, or beyond it, in the middle or at the end of the trial step. */
+#define FSM_FALLS 0.5 // part of its value at the start: a guard below it falls fast, such as a force at the end of a face
+
+/* Whether a guard whose slope takes differences is close to zero, beyond it, or falls fast, in the middle or at the end of the
+   trial step. */
 FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run)
 {
     const struct fsm_tables *tables = run->tables;
@@ -510,6 +513,7 @@ FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run)
         double sign = state->armed.at[j] == FSM_GUARD_WAITING ? -1.0 : 1.0;
         double small = fsm_larger(fsm_guard_gap_tolerance(tables, first + j),
                                   FSM_PROOF_RESTING * state->guards.at[2 * most + j]);
+        small = fsm_larger(small, FSM_FALLS * sign * state->guards.at[j]);
         double middle = sign * run->work->full_mid.at[at + j], end = sign * run->work->full_end.at[at + j];
         if (!(middle > small && end > small) && !fsm_knows_slope(tables, mode, j)) {
             return true;
