@@ -423,7 +423,7 @@ class RunController:
             self._tell(
                 {
                     "event": "mode_added", "t": self.stepper.t, "what": OUTCOMES[status].name,
-                    "modes": list(executable.chart_names[before:]),
+                    "first": before, "modes": list(executable.chart_names[before:]),
                     "states": [list(chart.programs.states) for chart in executable.charts[before:]],
                 }
             )  # fmt: skip

@@ -135,6 +135,7 @@ class RunReport(TypedDict):
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
 _RESETS: Final = 64  # resets for which mode names are kept
 _PATIENCE: Final = 5.0  # s for a process to end
+_LISTENS: Final = 0.1  # s between looks for events while the end of the run is waited for
 
 States = tuple[tuple[int, ...], ...]
 
@@ -411,6 +412,8 @@ class LiveSession:
             begins, names, states = self._known[-1]
             if event.get("event") == "mode_added":
                 more = tuple(tuple(codes) for codes in event["states"])
+                lost = range(len(names), event["first"])  # the ring of events no longer had them
+                names, states = (*names, *(f"mode {number}" for number in lost)), (*states, *(() for _ in lost))
                 self._known[-1] = begins, names + tuple(event["modes"]), states + more
             elif event.get("event") == "command_done" and event["command"]["do"] == "reset":  # charts are forgotten
                 self._known.append((event["tick"], tuple(dict.fromkeys(names)), tuple(dict.fromkeys(states))))
@@ -443,12 +446,17 @@ class LiveSession:
         return self._process.pid
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the run has ended; return whether it has."""
-        try:
-            self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        """Wait until the run has ended; return whether it has. Events are read meanwhile, so that none is lost."""
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                self._process.wait(max(0.0, min(until - time.monotonic(), _LISTENS)))
+            except subprocess.TimeoutExpired:
+                self._listen()
+                if time.monotonic() >= until:
+                    return False
+            else:
+                return True
 
     def wait_for_ticks(self, count: int, timeout: float = 120.0) -> None:
         """Wait for a number of ticks.
@@ -464,6 +472,7 @@ class LiveSession:
                 raise RunError(f"the live run ended early\n{self.log()}")
             if time.monotonic() > until:
                 raise RunError(f"no {count} ticks in {timeout:g} s")
+            self._listen()
             time.sleep(0.002)
 
     def log(self) -> str:
@@ -606,6 +615,8 @@ class LiveSession:
         # loaded after the run: no tick waits for it
         from fsm_dyn.live.tick_samples import energy_warnings
 
+        if any(len(codes) != len(self.graph.automaton.contacts) for codes in self.states):  # of a mode that was lost
+            return ()
         rows, _, _ = tick_data.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, 0)
         return energy_warnings(
             self.graph, self._stepper.executable, self.columns, rows, self.states, self.modes, self._told

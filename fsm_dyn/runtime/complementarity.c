@@ -437,7 +437,7 @@ FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_pro
 /* -- Widest margin of laws among which are cones of friction, by an interior-point method.
 
    A law of one row is `w >= tau`, a cone of three rows `|(w₁, w₂)| <= w₀ - tau`, with `w = slack + g s`.  The path is
-   that of H. D. Mizuno's predictor and S. Mehrotra's corrector in the scaling of Yu. E. Nesterov and M. J. Todd (1997),
+   that of S. Mehrotra's predictor and corrector (1992) in the scaling of Yu. E. Nesterov and M. J. Todd (1997),
    *Self-scaled barriers and interior-point methods for convex programming*, Math. Oper. Res. 22.  In the form of L.
    Vandenberghe (2010), *The CVXOPT linear and quadratic cone program solvers*: minimise `x·P x / 2 - tau` with
    `G x + w = h`, `w` in the cones, for `x = (s, tau)`.  `P` selects the smallest of equally good shares. */

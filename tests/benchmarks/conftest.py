@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.conftest import browser, new_page, viewed  # noqa: F401 - the latter are fixtures
+
 PEERS = ("numpy", "scipy", "sympy", "llvmlite", "mujoco", "drake")
 HEAD = """# Benchmarks
 
@@ -19,6 +21,13 @@ HEAD = """# Benchmarks
 well; times are processor seconds unless a line says otherwise. A benchmark that breaks a bound is listed first, and
 fails the command.
 """
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Close the browser before the next file: others start an event loop in this thread."""
+    with browser() as one:
+        yield one
 
 
 def pytest_addoption(parser):

@@ -197,7 +197,7 @@ def test_punctuality_at_a_kilohertz(name):
     with LiveSession.start(fsm_dyn.compile(name), "scripted", hand, settings=settings) as session:
         assert session.wait(60 + 2 * SECONDS)
     report = session.close()
-    for what in ("processor", "duration", "lateness"):
+    for what in ("cpu_time", "execution_time", "wakeup_latency"):
         told(f"{name}, {what}", report[what])
     print(f"{report['overruns']} overruns; " + "; ".join(report["realtime_privileges"]))
     assert report["ticks"] == int(1000 * SECONDS)

@@ -5,8 +5,6 @@ import os
 
 import pytest
 
-from tests.browser.conftest import *  # noqa: F403 - the fixtures of the browser
-
 pytestmark = pytest.mark.benchmark
 MOST = 4.0  # ms
 

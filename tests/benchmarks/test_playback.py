@@ -12,7 +12,6 @@ from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.page.broadcast import plain
 from fsm_dyn.page.playback import CHARTED, PlaybackFrames, from_recording, plain_json
-from tests.browser.conftest import *  # noqa: F403 - the fixtures of the browser
 from tests.browser.conftest import Viewed
 
 pytestmark = pytest.mark.benchmark

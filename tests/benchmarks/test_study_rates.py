@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.analysis.judged_runs import judged_alone, judged_runs
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.models import find
-from fsm_dyn.run import loop as run_batch
+from fsm_dyn.run import run as run_batch
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.runtime.library import advance_batch
 from mechanisms.chain import chain

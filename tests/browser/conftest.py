@@ -14,8 +14,9 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 120.0  # s: a busy machine takes long to start a run
 
 
-@pytest.fixture(scope="session")
-def chromium():
+@contextlib.contextmanager
+def browser():
+    """Start Chromium; until it is closed, no other event loop runs in this thread."""
     # imported here, so that the tests can be listed where no browser is wanted
     from playwright.sync_api import sync_playwright
 
@@ -24,6 +25,12 @@ def chromium():
         browser = play.chromium.launch(executable_path=own, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    with browser() as one:
+        yield one
 
 
 class Page:

@@ -13,6 +13,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.launch import coupled_graph as held_graph
 from fsm_dyn.live.launch import merge_parameters
@@ -525,3 +526,16 @@ def test_a_graph_keeps_the_parameters_it_was_compiled_with():
 def test_no_driver_of_that_name(held):
     with pytest.raises(InputError, match="no driver"):
         LiveSession.start(held("latch"), "telepathy")
+
+
+def test_modes_keep_their_numbers_where_the_ring_lost_events(start, monkeypatch):
+    """A mode whose event is lost has no name; those after it have theirs."""
+    with start("latch_door", ticks=20) as run:
+        assert run.wait(60.0)
+        known = run.modes
+        added = {"event": "mode_added", "first": len(known) + 1, "modes": ["late"], "states": [[1]]}
+        monkeypatch.setattr(tick_data, "take_texts", lambda *_: ([added], run._events_at + 1))
+        run._events_at -= 1
+        run.events()
+        assert run.modes == (*known, f"mode {len(known)}", "late")
+        assert run.states[-2:] == ((), (1,))
