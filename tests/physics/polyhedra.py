@@ -78,3 +78,15 @@ def _nearest(triangles):
         share = np.clip(-(start * along).sum(axis=1) / (along * along).sum(axis=1), 0.0, 1.0)
         best = np.minimum(best, np.linalg.norm(start + share[:, None] * along, axis=1))
     return float(np.where(inside, np.abs(height), best).min())
+
+
+def on_free_base(model):
+    """Let the lower box of a pair be a free body of three times the mass."""
+    model["frames"]["L"] = {"parent": "N", "euler_parameters": "f"}
+    model["coordinates"] |= {"x2": "m", "y2": "m", "z2": "m"}
+    model["points"]["Q"] = {"from": "O", "at": "x2*N.x + y2*N.y + z2*N.z"}
+    model["bodies"]["base"] = {"frame": "L", "center": "Q", "mass": "3*m", "inertia": {
+        "xx": "m*(q**2 + r**2)/4", "yy": "m*(p**2 + r**2)/4", "zz": "m*(p**2 + q**2)/4"}}  # fmt: skip
+    model["speeds"] |= {"vx2": "rate(x2)", "vy2": "rate(y2)", "vz2": "rate(z2)", "n1": "dot(omega(L), L.x)",
+                        "n2": "dot(omega(L), L.y)", "n3": "dot(omega(L), L.z)"}  # fmt: skip
+    model["shapes"]["table"] = {"box": {"frame": "L", "size": ["p", "q", "r"]}}

@@ -9,7 +9,18 @@ from fsm_dyn.core.errors import ModelError, RunError
 from fsm_dyn.language.shape_geometry import solid_corners
 from tests.exports.building import built
 from tests.exports.test_c99 import check_same
-from tests.physics.polyhedra import MASS, SIZE, TABLE, G, polyhedron, random_corners, rotation, separation, two
+from tests.physics.polyhedra import (
+    MASS,
+    SIZE,
+    TABLE,
+    G,
+    on_free_base,
+    polyhedron,
+    random_corners,
+    rotation,
+    separation,
+    two,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*nothing uses")  # of sizes of other shapes
 
@@ -280,14 +291,7 @@ def test_c99_has_the_same_bits(tmp_path):
 def test_a_stack_of_two_free_boxes():
     """Both turned against each other; it rests and carries its weight."""
     model = two(friction=0.4)
-    model["frames"]["L"] = {"parent": "N", "euler_parameters": "f"}
-    model["coordinates"] |= {"x2": "m", "y2": "m", "z2": "m"}
-    model["points"]["Q"] = {"from": "O", "at": "x2*N.x + y2*N.y + z2*N.z"}
-    model["bodies"]["base"] = {"frame": "L", "center": "Q", "mass": "3*m", "inertia": {
-        "xx": "m*(q**2 + r**2)/4", "yy": "m*(p**2 + r**2)/4", "zz": "m*(p**2 + q**2)/4"}}  # fmt: skip
-    model["speeds"] |= {"vx2": "rate(x2)", "vy2": "rate(y2)", "vz2": "rate(z2)", "n1": "dot(omega(L), L.x)",
-                        "n2": "dot(omega(L), L.y)", "n3": "dot(omega(L), L.z)"}  # fmt: skip
-    model["shapes"]["table"] = {"box": {"frame": "L", "size": ["p", "q", "r"]}}
+    on_free_base(model)
     model["shapes"]["ground"] = {"plane": {"from": "O"}, "side": "N.z"}
     model["contacts"]["stands"] = {"between": ["table", "ground"], "friction": "mu"}
     model["initial"] = {

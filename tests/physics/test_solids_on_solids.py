@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from tests.physics.polyhedra import MASS, SIZE, TABLE, G, polyhedron, rotation, two
+from tests.physics.polyhedra import MASS, SIZE, TABLE, G, on_free_base, polyhedron, rotation, two
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*nothing uses")  # of sizes of other shapes
 
@@ -16,14 +16,9 @@ ABOVE = {"z2": TABLE[2] / 2, "z": TABLE[2] + SIZE[2] / 2}
 def free_pair(friction=None, upper=None, lower=None, below=None, **more):
     """A block above a free base of three times its mass; `below`: a plane under it, with this coefficient or 0."""
     model = two(friction=friction, upper=upper, lower=lower, **more)
-    model["frames"]["L"] = {"parent": "N", "euler_parameters": "f"}
-    model["coordinates"] |= {"x2": "m", "y2": "m", "z2": "m"}
-    model["points"]["Q"] = {"from": "O", "at": "x2*N.x + y2*N.y + z2*N.z"}
-    model["bodies"]["base"] = {"frame": "L", "center": "Q", "mass": "3*m", "inertia": {
-        "xx": "m*(q**2 + r**2)/4", "yy": "m*(p**2 + r**2)/4", "zz": "m*(p**2 + q**2)/4"}}  # fmt: skip
-    model["speeds"] |= {"vx2": "rate(x2)", "vy2": "rate(y2)", "vz2": "rate(z2)", "n1": "dot(omega(L), L.x)",
-                        "n2": "dot(omega(L), L.y)", "n3": "dot(omega(L), L.z)"}  # fmt: skip
-    model["shapes"]["table"] = lower or {"box": {"frame": "L", "size": ["p", "q", "r"]}}
+    on_free_base(model)
+    if lower is not None:
+        model["shapes"]["table"] = lower
     if below is not None:
         model["parameters"]["mu2"] = below
         model["shapes"]["ground"] = {"plane": {"from": "O"}, "side": "N.z"}
