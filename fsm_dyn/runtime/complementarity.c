@@ -1,5 +1,6 @@
 /* Complementarity problems: pivoting by Lemke, and the contact problem as one of them. */
 
+#include "elementary.h"
 #include "contacts.h"
 
 /* -- Linear complementarity problems by Lemke's method.

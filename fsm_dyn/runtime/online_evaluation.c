@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "elementary.h"
 #include "online.h"
 
 /* -- Guards of a mode embedded online: values from the terms and multipliers, slopes where the terms give them. */
