@@ -17,7 +17,7 @@ EXTENDED = ("language/laws.py", "live/driver_protocol.py", "run/integrators.py",
 
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = re.compile(r"(are|is) (those|that) of\s+(:\w+:)?`")  # a docstring may refer to that of another function
-ARRAY = re.compile(r"\b(Array|FloatArray|Floats|NDArray|ndarray)\b")
+ARRAY = re.compile(r"\b(Floats|NDArray|ndarray)\b")
 UNDOCUMENTED = {"self", "cls", "_"}
 
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.analysis.verification import INERTIA, derived_terms
 from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.symbols import NodeAlgebra
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fsm_dyn.derive.equations import KaneEquations
     from fsm_dyn.derive.printing import Finding
 
-Array = npt.NDArray[np.float64]
 
 SEED: Final = 20030818
 STATES: Final = 12
@@ -196,7 +195,7 @@ class _Check:
             found[f"{name}_dot"] = _Reference(node, True)
         return found
 
-    def _states(self) -> dict[str, Array]:
+    def _states(self) -> dict[str, Floats]:
         """Return seeded values of all symbols; slip directions are signs."""
         layout, generator = self._layout, np.random.default_rng(self._seed)
         rates = {f"{name}_dot" for name in self._kane.speeds}
@@ -291,7 +290,7 @@ class _Check:
         """Return a node with the dependent speeds and their rates by the independent ones."""
         return substitute(substitute([node], self._rates), self._speeds)[0]
 
-    def _numbers(self, nodes: Sequence[Node]) -> Array:
+    def _numbers(self, nodes: Sequence[Node]) -> Floats:
         found = evaluate(nodes, self._values)
         return np.array([np.broadcast_to(value, (STATES,)) for value in found])
 

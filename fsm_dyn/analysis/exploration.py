@@ -16,10 +16,10 @@ from fsm_dyn.automaton.hybrid_automaton import outgoing
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters, group_of, grouped
 from fsm_dyn.automaton.storage import from_bytes, to_bytes
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, ModelError, RunError
 from fsm_dyn.core.processes import in_processes
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.memory import clock_names
 from fsm_dyn.run.simulator import simulate
@@ -225,8 +225,8 @@ class _Met:
     modes: Mapping[str, tuple[int, ...]]
     edges: Sequence[tuple[str, str, str]]
     cycles: Sequence[tuple[str, ...]]
-    states: Mapping[str, Array]
-    inputs: Array
+    states: Mapping[str, Floats]
+    inputs: Floats
     outcome: str
     last: str
     length: float
@@ -331,7 +331,7 @@ def _cases(
     graph: ModeGraph,
     found: _Findings,
     mode: str,
-    ranges: tuple[Array, Array],
+    ranges: tuple[Floats, Floats],
     length: float,
     samples: int,
     seed: Sequence[int],
@@ -396,7 +396,7 @@ def _met(graph: ModeGraph, run: Trajectory) -> _Met:
     rows = np.concatenate([record.x[:, :n_x], run.rows.context[:, layout.memory_slice]], axis=1)
     ends = np.flatnonzero(np.diff(record.mode, append=-1) != 0)
     starts = np.concatenate([[0], ends[:-1] + 1])
-    states: dict[str, list[Array]] = {}
+    states: dict[str, list[Floats]] = {}
     for start, end in zip(starts, ends, strict=True):
         kept = states.setdefault(names[record.mode[end]], [])
         if len(kept) < KEPT:
@@ -436,7 +436,7 @@ class _Findings:
     def __init__(self, graph: ModeGraph) -> None:
         self.graph = graph
         self.modes: dict[str, SeenMode] = {}
-        self.states: dict[str, Array] = {}
+        self.states: dict[str, Floats] = {}
         self.codes: dict[str, tuple[int, ...]] = {}
         self.runs = self.refused = 0
         self.longest = 0.0
@@ -472,7 +472,7 @@ class _Findings:
                     [np.minimum(self.inputs[0], item.inputs[0]), np.maximum(self.inputs[1], item.inputs[1])]
                 )
 
-    def input_ranges(self, given: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
+    def input_ranges(self, given: Mapping[str, tuple[float, float]]) -> tuple[Floats, Floats]:
         """Return the least and largest values of random inputs, shape (n_w,) each."""
         still = (self.inputs == 0.0).all(axis=0)
         low, high = np.where(still, -1.0, WIDER * self.inputs[0]), np.where(still, 1.0, WIDER * self.inputs[1])

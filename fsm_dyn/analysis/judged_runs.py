@@ -11,16 +11,14 @@ from itertools import pairwise
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.analysis.study_variables import INITIAL, run_arguments
 from fsm_dyn.automaton.initial_state import InitialState, deduced_from, find_free_starts, is_free
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Codes, Floats
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.check_references import comparisons
 from fsm_dyn.language.contacts import FeatureContact
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, names_in
@@ -170,7 +168,7 @@ class RunPreparation:
         used |= automaton.system.configuration.used_arguments() | automaton.geometry.used_arguments()
         return not {name.partition("[")[0] for name in used} & self.varied.affected
 
-    def _contexts(self, values: Sequence[Mapping[str, ParameterValue]]) -> Array:
+    def _contexts(self, values: Sequence[Mapping[str, ParameterValue]]) -> Floats:
         """Return the contexts at the start without slip directions, shape (n, n_c)."""
         contexts = np.tile(self.setup.start.context, (len(values), 1))
         for k, item in enumerate(values):
@@ -182,7 +180,7 @@ class RunPreparation:
         return [str(name) for name in self.mechanism.parameters if name in self.varied.affected]
 
     def _starts(
-        self, cases: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, ParameterValue]], contexts: Array
+        self, cases: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, ParameterValue]], contexts: Floats
     ) -> list[InitialState | None]:
         """Return the starts of the runs; None for starts to be solved individually."""
         base = self.setup.start
@@ -304,7 +302,7 @@ def judged_alone(simulator: Simulator, options: Mapping[str, Any], case: Mapping
     )  # fmt: skip
 
 
-def _curves_of(run: Trajectory, outputs: Sequence[str], times: Array) -> dict[str, bytes]:
+def _curves_of(run: Trajectory, outputs: Sequence[str], times: Floats) -> dict[str, bytes]:
     """Return outputs of a run over ``times``, nan after its end."""
     within = times <= run.t[-1]
     if not within.any():
@@ -360,7 +358,7 @@ class RunsTogether(Runs):
         self.automaton = executable.automaton
         self.values = prepared.values[runs.numbers.start : runs.numbers.stop]
 
-    def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun | None]:
+    def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Floats) -> list[JudgedRun | None]:
         """Return each run, judged, with extremes of outputs and their curves over ``times``.
 
         None for runs with a possibly open energy balance, and for all if one passed a change point: to be decided by
@@ -400,7 +398,7 @@ class RunsTogether(Runs):
             for k, status in enumerate(runs.statuses.tolist())
         ]
 
-    def _curves(self, outputs: Sequence[str], times: Array) -> list[dict[str, bytes]]:
+    def _curves(self, outputs: Sequence[str], times: Floats) -> list[dict[str, bytes]]:
         """Return outputs of each run over ``times``, nan after its end."""
         bounds, t = list(pairwise(self.runs.begin.tolist())), self.runs.t
         within = [times <= t[end - 1] for _, end in bounds]
@@ -431,17 +429,17 @@ class RunsTogether(Runs):
         return list(zip(*(part.tolist() for part in parts), strict=True))
 
     @property
-    def complete(self) -> BoolArray:
+    def complete(self) -> Booleans:
         """Flags of the runs that reached their end, shape (runs,)."""
         return np.asarray((self.runs.statuses[:, None] == COMPLETE).any(axis=1))
 
-    def number(self, text: Text) -> Array:
+    def number(self, text: Text) -> Floats:
         """Return an expression of parameters in each run, shape (runs,), SI."""
         if self.preparation.varied.affected & names_in(text.text):
             return np.array([evaluate_expression(text, values) for values in self.values])
         return np.full(len(self.values), evaluate_expression(text, self.preparation.setup.numbers))
 
-    def event_times(self, event: ContactEvent) -> list[FloatArray]:
+    def event_times(self, event: ContactEvent) -> list[Floats]:
         """Return the times of an event of a contact in each run, s."""
         automaton, found = self.automaton, self._transitions
         states = self.executable.tables.mode_states
@@ -459,7 +457,7 @@ class RunsTogether(Runs):
         sizes = self.executable.tables.sizes
         return read_transitions(self.runs.records, int(sizes[Sizes.N_ROWS]), int(sizes[Sizes.N_U]))
 
-    def _handovers(self, found: TransitionArrays, states: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+    def _handovers(self, found: TransitionArrays, states: Codes) -> Booleans:
         """Return flags of the transitions that are handovers; only contacts between features of shapes have them."""
         handovers = np.zeros(len(found), dtype=np.bool_)
         mechanism = self.automaton.mechanism

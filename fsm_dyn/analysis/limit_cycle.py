@@ -14,9 +14,9 @@ from fsm_dyn.analysis.variations import AnalysisSetup, memory_of_motion
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.language.evaluate import ScalarAlgebra, evaluate_expression
 from fsm_dyn.language.expression_tree import Text
@@ -84,10 +84,10 @@ class CrossingSection:
                     armed = False
                 armed = armed or values[k] < -ARMED
 
-    def _along(self, setting: AnalysisSetup, raw: RunArrays, row: int, theta: Array) -> Array:
+    def _along(self, setting: AnalysisSetup, raw: RunArrays, row: int, theta: Floats) -> Floats:
         n = len(theta)
 
-        def repeated(values: Array) -> Array:
+        def repeated(values: Floats) -> Floats:
             return np.repeat(values[None, :], n, axis=0)
 
         h = np.full(n, raw.t[row + 1] - raw.t[row])
@@ -173,15 +173,15 @@ class Relabelling:
     its slip with the sign ``slips[k]``.
     """
 
-    matrix: Array
-    shift: Array
-    memory_shift: Array
+    matrix: Floats
+    shift: Floats
+    memory_shift: Floats
     contacts: tuple[int, ...]
     slips: tuple[float, ...]
 
     @classmethod
     def of(
-        cls, automaton: Automaton, names: Mapping[str, str], growth: Mapping[str, float], x: Array, context: Array
+        cls, automaton: Automaton, names: Mapping[str, str], growth: Mapping[str, float], x: Floats, context: Floats
     ) -> Relabelling:
         """Read ``{"qL": "qR", "qR": "qL"}``: the new value of a name is the old one of another (``-q``: its negative).
 
@@ -222,16 +222,16 @@ class Relabelling:
         found = _counterparts(automaton, matrix, shift, chosen, x, (later, context))
         return cls(matrix, shift, memory_shift, *found)
 
-    def state(self, x: Array) -> Array:
+    def state(self, x: Floats) -> Floats:
         """Return a state, shape (n_x,), under its new names."""
-        renamed: Array = self.matrix @ x + self.shift
+        renamed: Floats = self.matrix @ x + self.shift
         return renamed
 
     def states(self, states: tuple[int, ...]) -> tuple[int, ...]:
         """Return contact states under their new names."""
         return tuple(states[m] for m in self.contacts)
 
-    def context(self, context: Array, layout: Layout) -> Array:
+    def context(self, context: Floats, layout: Layout) -> Floats:
         """Return a context with the slip directions under their new names, and memory set back."""
         new, sigma = context.copy(), layout.sigma_slice
         new[sigma] = context[sigma][list(self.contacts)] * self.slips
@@ -259,11 +259,11 @@ class Relabelling:
 
 def _counterparts(
     automaton: Automaton,
-    matrix: Array,
-    shift: Array,
+    matrix: Floats,
+    shift: Floats,
     chosen: Mapping[int, int],
-    x: Array,
-    contexts: tuple[Array, Array],
+    x: Floats,
+    contexts: tuple[Floats, Floats],
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """Every contact's counterpart with its gap and slip after the exchange of left and right, and the slip's sign.
 
@@ -273,7 +273,7 @@ def _counterparts(
     states = x + 0.3 * random.uniform(-1.0, 1.0, (6, len(x)))
     n_q = len(automaton.terms.layout.q)
 
-    def seen(at: Array, context: Array) -> Array:
+    def seen(at: Floats, context: Floats) -> Floats:
         terms = automaton.terms.evaluate(0.0, at, np.tile(context, (len(at), 1)))
         speeds = np.einsum("trj,tj->tr", terms["A"][..., : len(x) - n_q], at[:, n_q:]) + terms["b"]
         columns = np.zeros((2, len(automaton.contacts), len(at)))
@@ -307,7 +307,7 @@ def _counterparts(
 
 
 def _require_same_motion(
-    automaton: Automaton, matrix: Array, states: Array, renamed: Array, contexts: tuple[Array, Array]
+    automaton: Automaton, matrix: Floats, states: Floats, renamed: Floats, contexts: tuple[Floats, Floats]
 ) -> None:
     """Refuse an exchange of names that changes the mechanism: rates must follow the coordinates, energies must stay."""
     n_q = len(automaton.terms.layout.q)
@@ -341,8 +341,8 @@ MOST_SHOWN = 5  # values of memory in a message
 class SectionPoint:
     """A state just after the section: ``x`` (n_x,), the context (n_c,) and the contact states of the mode."""
 
-    x: Array
-    context: Array
+    x: Floats
+    context: Floats
     states: tuple[int, ...]
 
 
@@ -389,11 +389,11 @@ class ReturnMap:
             if name not in setting.kept and name not in advancing
         ]
 
-    def state(self, point: SectionPoint) -> Array:
+    def state(self, point: SectionPoint) -> Floats:
         """Return the state at a point with the varying memory, shape (n_z,)."""
         return np.concatenate([point.x, point.context[self.kept]])
 
-    def point(self, z: Array, base: SectionPoint) -> SectionPoint:
+    def point(self, z: Floats, base: SectionPoint) -> SectionPoint:
         """Return the point with a state, brought onto the active rows of ``base``."""
         n_x, context = len(base.x), base.context.copy()
         context[self.kept] = z[n_x:]
@@ -436,7 +436,7 @@ class ReturnMap:
         row = next((r for r in rows if np.array_equal(setting.context(raw.held[r])[self.separate] + shift, begun)), -1)
         return float(raw.t[row]) - found.time if row >= 0 else found.time
 
-    def derivative(self, found: Return) -> tuple[Array, Array]:
+    def derivative(self, found: Return) -> tuple[Floats, Floats]:
         """Return the map's derivative (n_z, n_z), and a basis (n_z, d) of the section just after it."""
         setting, raw, row = self.setting, found.raw, found.row
         n = setting.variations
@@ -468,13 +468,13 @@ class ReturnMap:
         return renamed @ Y, left[:, :rank]
 
     @property
-    def _shift(self) -> Array:
+    def _shift(self) -> Floats:
         """Decrements of the context after a return, shape (n_c,)."""
         shift = np.zeros(self.system.layout.n_c)
         shift[self.system.layout.memory_slice] = self.relabelling.memory_shift
         return shift
 
-    def _consistent(self, point: SectionPoint) -> Array:
+    def _consistent(self, point: SectionPoint) -> Floats:
         """Return the state of a point on its active rows, and on the gap closed by the section."""
         system, context = self.system, point.context
         n_q, n_u = len(system.layout.q), len(system.layout.u)
@@ -533,7 +533,7 @@ class ReturnMap:
         else:
             yield from section.times(self.setting, raw)
 
-    def _never(self, section: Section, wanted: Array, others: list[tuple[float, ...]]) -> str:
+    def _never(self, section: Section, wanted: Floats, others: list[tuple[float, ...]]) -> str:
         """Return the reason for no return within the longest time."""
         if not others:
             return (
@@ -567,11 +567,11 @@ class ReturnMap:
         return SectionPoint(raw.x[row].copy(), self.setting.context(raw.held[row]), states)
 
 
-def _least_motion(M: Array, A: Array, target: Array) -> Array:
+def _least_motion(M: Floats, A: Floats, target: Floats) -> Floats:
     """The motion v with ``A v = target``, smallest in the metric of M (docs/theory.md, (7.1))."""
     n, m = len(M), len(A)
     matrix = np.block([[M, -A.T], [A, np.zeros((m, m))]])
-    motion: Array = np.linalg.lstsq(matrix, np.concatenate([np.zeros(n), target]), rcond=1e-12)[0][:n]
+    motion: Floats = np.linalg.lstsq(matrix, np.concatenate([np.zeros(n), target]), rcond=1e-12)[0][:n]
     return motion
 
 
@@ -615,13 +615,13 @@ class LimitCycle:
     """
 
     period: float
-    q: Array
-    u: Array
+    q: Floats
+    u: Floats
     mode: str
     memory: Mapping[str, float]
     floquet_multipliers: npt.NDArray[np.complex128]
     states: tuple[str, ...]
-    monodromy: Array = field(repr=False)
+    monodromy: Floats = field(repr=False)
     residual: float
     returns: int
     trajectory: Trajectory = field(repr=False)
@@ -750,10 +750,10 @@ class _Search:
         self.scale = 1.0 + np.abs(self.returns.state(found.point)[self.kept])
         return found
 
-    def residual(self, point: SectionPoint, found: Return) -> Array:
+    def residual(self, point: SectionPoint, found: Return) -> Floats:
         return (self.returns.state(found.point) - self.returns.state(point))[self.kept]
 
-    def size(self, residual: Array) -> float:
+    def size(self, residual: Floats) -> float:
         return float(np.abs(residual / self.scale).max(initial=0.0))
 
     def again(self, point: SectionPoint, new: SectionPoint) -> SectionPoint:
@@ -795,7 +795,7 @@ class _Search:
         )
 
     def _damped(
-        self, point: SectionPoint, found: Return, step: Array, size: float
+        self, point: SectionPoint, found: Return, step: Floats, size: float
     ) -> tuple[SectionPoint, Return] | None:
         """Take as much of Newton's step as brings the returns nearer; None if no part of it does."""
         base = self.again(point, found.point)
@@ -830,12 +830,12 @@ def _growth(advancing: Sequence[str] | Mapping[str, float | str], setting: Analy
     }
 
 
-def _merely_shifts(derivative: Array, i: int) -> bool:
+def _merely_shifts(derivative: Floats, i: int) -> bool:
     """Whether a deviation of this state returns as it was, and changes no other one."""
     return float(np.abs(derivative[:, i] - np.eye(len(derivative))[i]).max()) <= NEUTRAL
 
 
-def _multipliers(derivative: Array, basis: Array, kept: list[int]) -> npt.NDArray[np.complex128]:
+def _multipliers(derivative: Floats, basis: Floats, kept: list[int]) -> npt.NDArray[np.complex128]:
     """Return the eigenvalues of a return map within its section, the largest first.
 
     ``derivative`` (n_z, n_z), of the map; ``basis`` (n_z, d), of the section after it; ``kept``: states that count.

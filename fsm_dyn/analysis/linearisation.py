@@ -12,11 +12,12 @@ from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array, dependent_columns
+from fsm_dyn.derive.elimination import dependent_columns
 from fsm_dyn.derive.embedding import ActiveSet
-from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.derive.mode_programs import ModePrograms, Nodes
 from fsm_dyn.draw.svg import table
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.programs.graph import ExpressionGraph, Node
@@ -30,8 +31,6 @@ from fsm_dyn.run.input_signals import InputValue, resolve_inputs
 #
 # Nothing symbolic is needed beyond the saved programs, so an automaton from a file has them as well (docs/theory.md,
 # "Derivatives of a mode").
-
-Nodes = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,10 @@ class Linearisation:
 
     states: tuple[str, ...]
     inputs: tuple[str, ...]
-    A: Array
-    B: Array
+    A: Floats
+    B: Floats
     eigenvalues: npt.NDArray[np.complex128]
-    rates: Array
+    rates: Floats
 
     def __repr__(self) -> str:
         rows = [
@@ -193,8 +192,8 @@ def linearise(
 
 
 def independent_coordinates(
-    graph: ModeGraph, states: Sequence[int], x: Array, context: Array, by_inputs: Array | None = None
-) -> tuple[list[int], Array, Array]:
+    graph: ModeGraph, states: Sequence[int], x: Floats, context: Floats, by_inputs: Floats | None = None
+) -> tuple[list[int], Floats, Floats]:
     """Return the independent coordinates of a mode, and all coordinates as linear functions of them and the inputs.
 
     ``states``: contact states of the mode. ``by_inputs``, shape (rows of the system, n_w): derivatives of the rows on
@@ -242,10 +241,10 @@ class Equilibrium:
         The rest as ``initial`` values for ``fsm_dyn.simulate``.
     """
 
-    q: Array
+    q: Floats
     mode: str
     states: Mapping[str, str]
-    forces: Mapping[str, Array]
+    forces: Mapping[str, Floats]
     indeterminate: bool
     initial: dict[str, float | str]
 

@@ -21,7 +21,7 @@ from fsm_dyn.automaton.compilation import load
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.core.arguments import typed
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
@@ -340,10 +340,10 @@ def _products(graph: ModeGraph) -> dict[tuple[str, str], bool]:
     c = random.uniform(0.3, 1.3, (STATES, layout.n_c))
     first = layout.u_slice.start
 
-    def force(*speeds: int) -> FloatArray:
+    def force(*speeds: int) -> Floats:
         moved = x.copy()
         moved[:, [first + k for k in speeds]] = 1.0
-        found: FloatArray = terms.evaluate(0.0, moved, c, {"f": None})["f"]
+        found: Floats = terms.evaluate(0.0, moved, c, {"f": None})["f"]
         return found
 
     still, alone = force(), [force(k) for k in range(len(layout.u))]

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import ForceLoad, GravityLoad, LawLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.language.expression_tree import Text
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # -- Expression nodes evaluated at one state after the other, by the names of their arguments ----------------
 
-Array = npt.NDArray[np.float64]
-
 
 class Batch:
     """Nodes with the names of their arguments."""
@@ -34,7 +32,7 @@ class Batch:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes, self.names = list(nodes), [symbol.name for symbol in support(nodes)]
 
-    def __call__(self, values: Mapping[str, float]) -> Array:
+    def __call__(self, values: Mapping[str, float]) -> Floats:
         """Return their values; missing arguments are 0."""
         known = {name: values.get(name, 0.0) for name in self.names}
         return np.array([float(value) for value in evaluate(self.nodes, known)])
@@ -59,17 +57,17 @@ NEWTONIAN = "N"
 class BodyEquations:
     """The bodies' equations at a state, wrenches eliminated: ``mass u̇ = force + G λ``."""
 
-    mass: Array  # shape (n_u, n_u)
-    force: Array  # shape (n_u,)
+    mass: Floats  # shape (n_u, n_u)
+    force: Floats  # shape (n_u,)
     # inertia, partial, gyroscopic: shapes (6 n_bodies, 6 n_bodies), (6 n_bodies, n_u), (6 n_bodies,): the wrenches on
     # the bodies are ``inertia (partial u̇) + gyroscopic``: forces before moments, body by body, N
-    inertia: Array
-    partial: Array
-    gyroscopic: Array
+    inertia: Floats
+    partial: Floats
+    gyroscopic: Floats
 
-    def wrenches(self, u_dot: Array) -> Array:
+    def wrenches(self, u_dot: Floats) -> Floats:
         """Return the force (N) and moment about its centre (N m) on each body, shape (n_bodies, 2, 3)."""
-        found: Array = self.inertia @ (self.partial @ u_dot) + self.gyroscopic
+        found: Floats = self.inertia @ (self.partial @ u_dot) + self.gyroscopic
         return found.reshape(-1, 2, 3)
 
 
@@ -107,7 +105,7 @@ class NewtonEuler:
         self._forces = Batch([node for force, _ in self._loads for node in force])
         self._moved = Batch([*moved, *(node for row in gradient(moved, q) for node in row)])
 
-    def equations(self, values: Mapping[str, float], W: Array, q_dot: Array, onward: Array) -> BodyEquations:
+    def equations(self, values: Mapping[str, float], W: Floats, q_dot: Floats, onward: Floats) -> BodyEquations:
         """Return the equations at a state.
 
         ``values``: coordinates, speeds, parameters and t by name; 0 by default. ``W``, shape (n_q, n_u). ``q_dot``,
@@ -211,15 +209,15 @@ class NewtonEuler:
         flow[graph.symbol("t")] = graph.one
         return flow
 
-    def _virtual_power(self, values: Mapping[str, float], W: Array) -> Array:
+    def _virtual_power(self, values: Mapping[str, float], W: Floats) -> Floats:
         """Return Q (n_u,): forces times the velocities of their points for a unit of each speed."""
         forces = self._forces(values)
         slopes = self._moved(values)[len(forces) :].reshape(len(forces), self.n_q)
-        found: Array = (slopes @ W).T @ forces
+        found: Floats = (slopes @ W).T @ forces
         return found
 
 
-def _axial(matrix: Array) -> Array:
+def _axial(matrix: Floats) -> Floats:
     """Return the vector ω of the skew part of a matrix."""
     return 0.5 * np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
 
@@ -289,7 +287,9 @@ class Momenta:
         dR = [moved[3:6], moved[6:9], moved[9:12]]
         return moved[:3], (_dot(dR[2], R[1]), _dot(dR[0], R[2]), _dot(dR[1], R[0]))
 
-    def compare(self, values: Mapping[str, float], u_dot: Array, A: Array, loads: Array) -> tuple[Array, Array] | None:
+    def compare(
+        self, values: Mapping[str, float], u_dot: Floats, A: Floats, loads: Floats
+    ) -> tuple[Floats, Floats] | None:
         """Return rates of momenta and the loads' forces along all rigid ways there are at a state; None without any.
 
         ``values``, coordinates, speeds and parameters by name; ``u_dot``, shape (n_u,); ``A``, shape (m, n_u), the

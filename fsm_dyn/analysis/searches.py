@@ -26,10 +26,10 @@ from fsm_dyn.analysis.study_variables import (
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, Location, ModelError, RunError, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.expression_tree import parse_unit
 from fsm_dyn.language.values import parameter_values, units
 from fsm_dyn.run.judgement import Judgement, Verdict
@@ -216,11 +216,11 @@ class _MarginSearch:
         self.values: dict[str, float] = {}
         self.violations: list[ViolatingRun] = []
 
-    def __call__(self, point: Array) -> float:
+    def __call__(self, point: Floats) -> float:
         """Return the margin at a point of the box; NO_MARGIN if the run was undecided."""
         return float(self.of_several(point[:, None])[0])
 
-    def of_several(self, points: Array) -> Array:
+    def of_several(self, points: Floats) -> Floats:
         """Return the margins at points, the columns of an array."""
         allowed = points[:, : self.limit - self.count].T
         margins = self._noted([dict(zip(self.names, map(float, point), strict=True)) for point in allowed])
@@ -277,7 +277,7 @@ class _MarginSearch:
         return self.simulator.run(on_failure="return", **arguments).judge()[self.requirement].unit
 
 
-def _minimise(search: _MarginSearch, bounds: Bounds, first: Array, seed: int) -> None:
+def _minimise(search: _MarginSearch, bounds: Bounds, first: Floats, seed: int) -> None:
     """Search the whole box, then the vicinity of the smallest margin, until the runs are spent."""
     search.limit = max(1, int(_GLOBAL * search.runs))
     start = np.clip(first, bounds.lb, bounds.ub)
@@ -309,8 +309,8 @@ _HEADING: Final = re.compile(r"\s*([A-Za-z]\w*|pin\.[\w.]+)\s*(?:\[([^\]]*)\])?\
 class MeasuredMotion:
     """Measured motion: ``t`` (n,), s, increasing; ``columns`` by name, (n,) each, SI, nan for an empty cell."""
 
-    t: Array
-    columns: Mapping[str, Array]
+    t: Floats
+    columns: Mapping[str, Floats]
 
 
 def read_measured(path: str | Path, graph: ModeGraph) -> MeasuredMotion:
@@ -435,7 +435,7 @@ class Fit:
 
     values: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
-    covariance: Array
+    covariance: Floats
     undetermined: tuple[Mapping[str, float], ...]
     residuals: Mapping[str, float]
     runs: int
@@ -524,7 +524,7 @@ def fit(
     return Fit(values, intervals, covariance, named, rms, search.runs, own)
 
 
-def _covariance(jacobian: Array, scale: Array) -> tuple[Array, Array]:
+def _covariance(jacobian: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Return the covariance (n, n) for residuals with unit variance, and undetermined directions (k, n).
 
     In relative changes of the parameters a direction counts as undetermined if its singular value is at the level of
@@ -569,7 +569,7 @@ class _ResidualSearch:
         self.weights: Mapping[str, float] = {}
         self.runs = 0
 
-    def bounds(self, vary: Sequence[str] | Mapping[str, tuple[float | str, float | str]]) -> tuple[Array, Array]:
+    def bounds(self, vary: Sequence[str] | Mapping[str, tuple[float | str, float | str]]) -> tuple[Floats, Floats]:
         """Return the least and the greatest values, SI; infinite by default."""
         ends: list[tuple[float, float]] = []
         for name in self.names:
@@ -587,7 +587,7 @@ class _ResidualSearch:
         if run.t[-1] < self.motion.t[-1]:
             raise RunError(f"the run ends at {run.t[-1]:g} s, before the measurement does ({self.motion.t[-1]:g} s)")
 
-    def least(self, bounds: tuple[Array, Array], first: Array, scale: Array) -> tuple[Array, Array]:
+    def least(self, bounds: tuple[Floats, Floats], first: Floats, scale: Floats) -> tuple[Floats, Floats]:
         """Return the parameters of the least sum of squares, and the Jacobian of the residuals there.
 
         Raises RunError: runs with parameters next to those reached fail.
@@ -600,7 +600,7 @@ class _ResidualSearch:
             raise RunError(f"the fit met parameters with which runs fail: {error}; give bounds") from None
         return found.x, np.asarray(found.jac, dtype=np.float64)
 
-    def __call__(self, point: Array) -> Array:
+    def __call__(self, point: Floats) -> Floats:
         """Return the weighted residuals; infinite for a failed or early ended run, so the trust region avoids it."""
         try:
             found = self.by_column(point)
@@ -608,14 +608,14 @@ class _ResidualSearch:
             return np.full(self.count, np.inf)
         return np.concatenate([residual / self.weights[name] for name, residual in found.items()])
 
-    def by_column(self, point: Array) -> dict[str, Array]:
+    def by_column(self, point: Floats) -> dict[str, Floats]:
         """Return measured less computed, by column, SI."""
         self.runs += 1
         run = self.simulator.run(parameters={**self.parameters, **self._named(point)}, **self.options)
         computed = run.sample(self.motion.t)
         return {name: (column - computed[name])[self.kept[name]] for name, column in self.motion.columns.items()}
 
-    def _named(self, point: Array) -> dict[str, float]:
+    def _named(self, point: Floats) -> dict[str, float]:
         return dict(zip(self.names, map(float, point), strict=True))
 
     def _number(self, name: str, value: float | str) -> float:

@@ -20,9 +20,9 @@ from fsm_dyn.analysis.variations import (
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.language.contacts import SurfaceContact
@@ -56,7 +56,7 @@ STAGES: Final = np.array(
 )
 
 
-def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: Array) -> Array:
+def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: Floats) -> Floats:
     """Carry variations from row ``first`` of a run to row ``last``, without a change of mode between them.
 
     Steps are cut at switches of choices of the state, and the variations jump with the flow. ``last``: row of the
@@ -84,8 +84,8 @@ class _StepParts(NamedTuple):
     """Parts of steps: the rows at the begin of the steps, and the fractions at begin and end of each part."""
 
     row: npt.NDArray[np.signedinteger[Any]]
-    begin: Array
-    end: Array
+    begin: Floats
+    end: Floats
 
 
 def _parts(rows: npt.NDArray[np.signedinteger[Any]], switches: Sequence[FlowSwitch]) -> _StepParts:
@@ -98,7 +98,7 @@ def _parts(rows: npt.NDArray[np.signedinteger[Any]], switches: Sequence[FlowSwit
     return _StepParts(row, begin, end)
 
 
-def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _StepParts) -> tuple[Array, Array]:
+def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _StepParts) -> tuple[Floats, Floats]:
     """Propagators (m, n_x, n_x) and forcings (m, n_x, n_m) of parts of steps."""
     n, n_m, m = raw.x.shape[1], len(setting.constants), len(parts.row)
     index, length = np.repeat(parts.row, len(NODES)), parts.end - parts.begin
@@ -150,10 +150,10 @@ class JumpMap:
     ``by_state`` (n_z, n_z) and ``by_time`` (n_z,).
     """
 
-    after: Array
-    memory: Array
-    by_state: Array
-    by_time: Array
+    after: Floats
+    memory: Floats
+    by_state: Floats
+    by_time: Floats
 
     def then(self, other: JumpMap) -> JumpMap:
         """Return this map followed by another, taken at the end of this one."""
@@ -230,7 +230,7 @@ def _ways(resets: bool, strikes: bool) -> tuple[tuple[str, ...], ...]:
     return (("reset",),) if resets else (("impact",),) if strikes else ((),)
 
 
-def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x: Array, context: Array) -> JumpMap:
+def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x: Floats, context: Floats) -> JumpMap:
     layout = reset.layout
     n_x, memory = layout.n_x, [layout.memory.index(name) for name in setting.kept]
 
@@ -254,7 +254,7 @@ def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x
 
 
 def _impact_map(
-    setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
+    setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Floats, x_after: Floats, context: Floats
 ) -> JumpMap | None:
     """The impact with the rows of recorded impulses, from ``x``; None if its rows are inconsistent."""
     automaton = setting.executable.automaton
@@ -265,7 +265,7 @@ def _impact_map(
         ("impact derivatives", rows, setting.constants), lambda: impact_program(automaton, rows, setting.constants)
     )
 
-    def terms(unknown: Array) -> dict[str, Array]:
+    def terms(unknown: Floats) -> dict[str, Floats]:
         n_p = len(layout.p)
         return program.evaluate(t, x, np.concatenate([context[:n_p], unknown, context[n_p:]]))
 
@@ -308,7 +308,7 @@ def _opens(setting: AnalysisSetup, raw: RunArrays, number: int, contact: int, t:
 
 
 def _struck_rows(
-    setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
+    setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Floats, x_after: Floats, context: Floats
 ) -> Rows:
     """Rows with impulses in a transition, and the role of each after it."""
     automaton = setting.executable.automaton
@@ -418,17 +418,17 @@ class Crossing:
     """
 
     jump: JumpMap
-    flow_before: Array
-    flow_after: Array
-    delay_by_state: Array
+    flow_before: Floats
+    flow_after: Floats
+    delay_by_state: Floats
     follows: bool = False
 
     @property
-    def section(self) -> Array:
+    def section(self) -> Floats:
         """Variations just after, each motion at its own instant, shape (n_z, n_z)."""
         return self.after(np.eye(len(self.delay_by_state)), self.delay_by_state, at_own_instants=True)
 
-    def after(self, Y: Array, delay: Array, *, at_own_instants: bool = False) -> Array:
+    def after(self, Y: Floats, delay: Floats, *, at_own_instants: bool = False) -> Floats:
         """Return variations after the transition, from ``Y`` (n_z, k) before, with the ``delay`` (k,).
 
         They are those at equal times, or of each motion just after its own instant.
@@ -494,14 +494,14 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
     return Crossing(jump, np.append(old["x_dot"], none), np.append(new["x_dot"], none), delay, follows)
 
 
-def _was_passed(raw: RunArrays, guard: int, old: dict[str, Array], before: int) -> bool:
+def _was_passed(raw: RunArrays, guard: int, old: dict[str, Floats], before: int) -> bool:
     """Whether a jump in this instant has taken the motion beyond a guard, and not the flow."""
     gradient, slope = old["guards_by_state"][guard], float(old["slopes"][guard])
     terms = np.abs(gradient * raw.x[before]).sum() + abs(slope) * (raw.t[-1] - raw.t[0])
     return float(old["guards"][guard]) < -PASSED * terms or not (gradient.any() or slope)
 
 
-def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Array], t: float) -> Array:
+def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Floats], t: float) -> Floats:
     """Return the delay of neighbouring motions at a guard as a linear function, shape (n_z,)."""
     slope = float(old["slopes"][guard])
     gradient = old["guards_by_state"][guard]
@@ -510,7 +510,7 @@ def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Array
             f"the motion only grazes '{setting.executable.charts[source].programs.guards[guard].text}' at"
             f" t = {t:.9g} s: neighbouring motions do not follow it"
         )
-    delay: Array = -np.append(gradient, old["guards_by_parameters"][guard]) / slope
+    delay: Floats = -np.append(gradient, old["guards_by_parameters"][guard]) / slope
     return delay
 
 
@@ -538,7 +538,7 @@ def _fired_together(setting: AnalysisSetup, raw: RunArrays, number: int, t: floa
     )
 
 
-def admissible_variations(setting: AnalysisSetup, number: int, t: float, x: Array, context: Array) -> Array:
+def admissible_variations(setting: AnalysisSetup, number: int, t: float, x: Floats, context: Floats) -> Floats:
     """Return the admissible variations of states and memory within a mode, shape (n_z, n_z); parameters do not vary.
 
     ``t``: s; ``x``, shape (n_x,); ``context``, shape (n_c,).
@@ -561,8 +561,8 @@ def admissible_variations(setting: AnalysisSetup, number: int, t: float, x: Arra
 
 
 def propagate_variations(
-    setting: AnalysisSetup, raw: RunArrays, last: int, Y: Array, *, on_section: bool = False
-) -> Array:
+    setting: AnalysisSetup, raw: RunArrays, last: int, Y: Floats, *, on_section: bool = False
+) -> Floats:
     """Carry variations from the start of a run to its row ``last``.
 
     ``Y``, shape (n_z, k): variations at the start: of the state, the memory and the parameters of the setting;
@@ -584,9 +584,9 @@ def propagate_variations(
     return propagate(setting, raw, first, last, Y)
 
 
-def saltation_matrices(setting: AnalysisSetup, raw: RunArrays) -> list[Array]:
+def saltation_matrices(setting: AnalysisSetup, raw: RunArrays) -> list[Floats]:
     """Return the saltation matrices of a run's transitions, each (n_z, n_z): one for a chain in one instant."""
-    matrices: list[Array] = []
+    matrices: list[Floats] = []
     delay = np.zeros(setting.variations)
     for row, number in sorted(jump_rows(raw).items()):
         if row > 0:
@@ -630,11 +630,11 @@ class Sensitivities:
     """
 
     t: float
-    x: Array
+    x: Floats
     names: tuple[str, ...]
-    by_initial: Mapping[str, Array]
-    by_parameters: Mapping[str, Array]
-    saltations: tuple[Array, ...]
+    by_initial: Mapping[str, Floats]
+    by_parameters: Mapping[str, Floats]
+    saltations: tuple[Floats, ...]
 
 
 def sensitivities(
@@ -719,7 +719,7 @@ def _refuse_schedules(graph: ModeGraph, inputs: Mapping[str, InputValue], moved:
             )
 
 
-def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[str]) -> Array:
+def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[str]) -> Floats:
     """Derivatives of all parameters by the named ones, shape (n_p, n_names): a file's may depend on earlier ones.
 
     Raises InputError: a name is no parameter.

@@ -39,10 +39,9 @@ from fsm_dyn.analysis.study_variables import (
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
-from fsm_dyn.core.arrays import IntArray
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import InputError, did_you_mean, warn_of_energy
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import Deviation
 from fsm_dyn.language.values import parameter_values
@@ -56,7 +55,7 @@ class StudyPart:
     """Runs of one graph: their numbers in the study, and the varied values of each."""
 
     graph: ModeGraph
-    numbers: IntArray
+    numbers: Integers
     cases: Cases
 
 
@@ -65,7 +64,7 @@ class StudyPoints:
     """Varied values of each run of a study."""
 
     # shape (n,): numbers, SI, and texts for other values; nan if a variant has no such parameter
-    parameters: Mapping[str, Array]
+    parameters: Mapping[str, Floats]
     parts: tuple[StudyPart, ...]  # the runs by variant
     nominal: Mapping[str, float]  # of quantities with a nominal value, SI
     distributions: Mapping[str, str] = field(default_factory=dict)  # of a sample, as text, SI
@@ -141,7 +140,7 @@ def sampled_points(
         varied[variant] = varied_quantities(each, others, given)
     every = dict.fromkeys(name for quantities in varied.values() for name in quantities)
     values: dict[str | None, dict[str, Any]] = {}
-    places: dict[str, IntArray] = {}
+    places: dict[str, Integers] = {}
     for variant, quantities in varied.items():
         deviations = {name: quantities[name].deviation if name in quantities else Deviation() for name in every}
         deviations |= {name: Deviation(0.0, float(len(names))) for name, names in words.items()}
@@ -162,8 +161,8 @@ def sampled_points(
 
 def _parts(
     graphs: Mapping[str | None, ModeGraph],
-    values: Mapping[str | None, Mapping[str, Sequence[Any] | Array]],
-    places: Mapping[str, IntArray],
+    values: Mapping[str | None, Mapping[str, Sequence[Any] | Floats]],
+    places: Mapping[str, Integers],
     n: int,
     variants: Sequence[str | None] | None,
 ) -> tuple[StudyPart, ...]:
@@ -179,7 +178,7 @@ def _parts(
     return tuple(parts)
 
 
-def _column(values: Sequence[Label]) -> Array:
+def _column(values: Sequence[Label]) -> Floats:
     """Return an array of numbers, or of objects if some of the values are texts."""
     return np.array(values, dtype=object if any(isinstance(value, str) for value in values) else np.float64)
 
@@ -332,7 +331,7 @@ def study(
     return found
 
 
-def _study(graph: ModeGraph, sample: str, points: StudyPoints, times: Array, columns: StudyColumns) -> Study:
+def _study(graph: ModeGraph, sample: str, points: StudyPoints, times: Floats, columns: StudyColumns) -> Study:
     """Return the study of columns that are complete."""
     mechanism, names = graph.automaton.mechanism, {*points.parameters, *columns.margins, *columns.extremes}
     units = variable_units(mechanism, (*columns.extremes, *points.parameters)) | requirement_units(mechanism)

@@ -17,10 +17,9 @@ from scipy.stats import norm, spearmanr, t
 from fsm_dyn.analysis.judged_runs import JudgedRun
 from fsm_dyn.analysis.study_variables import Label
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.core.arrays import BoolArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.errors import InputError, did_you_mean, optional_library
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram, mode_graph
 from fsm_dyn.draw.svg import element, escaped, html_table
 from fsm_dyn.run.judgement import Verdict
@@ -39,7 +38,7 @@ def run_dataset(
     parameters: Mapping[str, Column],
     columns: Mapping[str, Column],
     units: Mapping[str, str],
-    axes: Mapping[str, Array] | None = None,
+    axes: Mapping[str, Floats] | None = None,
 ) -> xarray.Dataset:
     """Return columns along ``run`` as a data set.
 
@@ -49,7 +48,7 @@ def run_dataset(
     """
     found = {name: axis for name, axis in (axes or {}).items() if len(axis)}
 
-    def variable(name: str, column: Column) -> tuple[tuple[str, ...], Array, dict[str, str]]:
+    def variable(name: str, column: Column) -> tuple[tuple[str, ...], Floats, dict[str, str]]:
         values = np.asarray(column)
         if values.dtype == object:  # numbers and texts
             values = values.astype(str)
@@ -67,7 +66,7 @@ def run_dataset(
     return dataset
 
 
-def with_sequences(dataset: xarray.Dataset, sequences: Sequence[tuple[str, ...]], counts: IntArray) -> xarray.Dataset:
+def with_sequences(dataset: xarray.Dataset, sequences: Sequence[tuple[str, ...]], counts: Integers) -> xarray.Dataset:
     """Return a data set with a table of mode sequences: as text, by a digest, the same in any study, and their runs."""
     texts = [" > ".join(modes) for modes in sequences]
     digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
@@ -136,7 +135,7 @@ class StudyRun:
     minimum: Mapping[str, float] = field(default_factory=dict)
     maximum: Mapping[str, float] = field(default_factory=dict)
     final: Mapping[str, float] = field(default_factory=dict)
-    curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    curves: Mapping[str, Floats] = field(default_factory=dict, repr=False)
 
     @property
     def mode(self) -> str:
@@ -200,17 +199,17 @@ class Study:
 
     model: str
     sample: str
-    parameters: Mapping[str, Array]
+    parameters: Mapping[str, Floats]
     outcomes: tuple[str, ...]
     sequences: tuple[tuple[str, ...], ...]
     verdicts: Mapping[str, tuple[Verdict, ...]]
-    margins: Mapping[str, Array]
-    ends: Array = field(default_factory=lambda: np.empty(0))
-    transitions: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    open_energy: BoolArray = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
-    outputs: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
-    times: Array = field(default_factory=lambda: np.empty(0))
-    curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    margins: Mapping[str, Floats]
+    ends: Floats = field(default_factory=lambda: np.empty(0))
+    transitions: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    open_energy: Booleans = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    outputs: Mapping[str, Mapping[str, Floats]] = field(default_factory=dict)
+    times: Floats = field(default_factory=lambda: np.empty(0))
+    curves: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     nominal: Mapping[str, float] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     distributions: Mapping[str, str] = field(default_factory=dict)
@@ -256,7 +255,7 @@ class Study:
             for i, outcome in enumerate(self.outcomes)
         )
 
-    def estimate(self, requirement: str = ALL, among: BoolArray | None = None) -> YieldEstimate:
+    def estimate(self, requirement: str = ALL, among: Booleans | None = None) -> YieldEstimate:
         """Return the yield of a requirement, or of all together.
 
         Parameters
@@ -402,7 +401,7 @@ class Study:
         )
 
     @property
-    def _numbers(self) -> dict[str, Array]:
+    def _numbers(self) -> dict[str, Floats]:
         """The varied numbers."""
         return {name: column for name, column in self.parameters.items() if column.dtype != object}
 
@@ -417,7 +416,7 @@ class Study:
 class StudyColumns:
     """Columns of a study while its runs come. ``times``, shape (m,): of curves."""
 
-    def __init__(self, n: int, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> None:
+    def __init__(self, n: int, requirements: Sequence[str], outputs: Sequence[str], times: Floats) -> None:
         self.outcomes = [""] * n
         self.sequences: list[tuple[str, ...]] = [()] * n
         self.ends, self.transitions = np.zeros(n), np.zeros(n, dtype=np.int64)
@@ -493,7 +492,7 @@ class YieldEstimate:
     upper: float
 
 
-def yield_estimate(verdicts: npt.NDArray[Any], replicates: int, among: BoolArray) -> YieldEstimate:
+def yield_estimate(verdicts: npt.NDArray[Any], replicates: int, among: Booleans) -> YieldEstimate:
     """Return the yield of a requirement in a sample.
 
     ``verdicts``, shape (n,); ``replicates``: independent parts of equal size of the sample, one after the other;
@@ -524,7 +523,7 @@ def wilson(met: int, n: int, level: float = _LEVEL) -> tuple[float, float]:
     return float(max((middle - half) / scale, 0.0)), float(min((middle + half) / scale, 1.0))
 
 
-def rank_correlation(a: Array, b: Array) -> float:
+def rank_correlation(a: Floats, b: Floats) -> float:
     """Return Spearman's rank correlation of finite values; nan if one of both does not vary."""
     finite = np.isfinite(a) & np.isfinite(b)
     a, b = a[finite], b[finite]

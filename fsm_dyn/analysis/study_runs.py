@@ -17,14 +17,13 @@ from typing import Any, Final, Generic, TypeVar, overload
 from urllib.parse import urlsplit
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import equations_version, run_version
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import FsmDynError, InputError, RunError, optional_library
 from fsm_dyn.core.processes import in_processes
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.run.simulator import Simulator, simulator_of
 from fsm_dyn.runtime.library import SOURCES
 
@@ -333,7 +332,7 @@ class Cases(Sequence[Case]):
     ``values``: all values of each name; ``places``, shape (names, n): index of each case's value.
     """
 
-    def __init__(self, values: Mapping[str, Sequence[Any] | Array], places: npt.NDArray[np.int64]) -> None:
+    def __init__(self, values: Mapping[str, Sequence[Any] | Floats], places: Integers) -> None:
         self.values, self.places = values, places
 
     def __len__(self) -> int:

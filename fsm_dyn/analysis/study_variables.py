@@ -16,9 +16,9 @@ from scipy.stats import norm, qmc
 from fsm_dyn.automaton.compilation import compile as compile_mechanism
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import ExpressionError, FsmDynError, InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.body_forms import SIGNS
 from fsm_dyn.language.evaluate import Deviation, ParameterValue, deviations, evaluate_expression
 from fsm_dyn.language.loader import load
@@ -286,7 +286,7 @@ REPLICATES: Final = 8  # scrambled sequences of a Sobol' sample, independent of 
 SAMPLES: Final = ("random", "lhs", "sobol")
 
 
-def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int, seed: int) -> dict[str, Array]:
+def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int, seed: int) -> dict[str, Floats]:
     """Return deviations of parameters from their values, n of each, SI.
 
     ``deviations``: distributions by parameter. ``sample``, {'random', 'lhs', 'sobol'}: independent points, one Latin
@@ -328,10 +328,10 @@ def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int,
     }
 
 
-def _open(column: Array) -> Array:
+def _open(column: Floats) -> Floats:
     """Return numbers of [0, 1) moved off 0, for a finite quantile of a normal distribution."""
     smallest = np.finfo(np.float64).tiny
-    moved: Array = np.maximum(column, smallest)
+    moved: Floats = np.maximum(column, smallest)
     return moved
 
 

@@ -15,11 +15,11 @@ from fsm_dyn.automaton.initial_state import InitialState, assembled_states, fixe
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.static_equilibrium import statics_nodes
-from fsm_dyn.core.arrays import IntArray
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import free_directions
-from fsm_dyn.derive.elimination import Array, dependent_columns
+from fsm_dyn.derive.elimination import dependent_columns
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.language.evaluate import ParameterValue, ScalarAlgebra
@@ -110,7 +110,7 @@ class AnalysisSetup:
     simulator: Simulator
     executable: Executable
     numbers: Mapping[str, ParameterValue]
-    vector: Array
+    vector: Floats
     drive: InputSignals
     rtol: float
     atol: float  # in the mechanism's own units
@@ -163,7 +163,7 @@ class AnalysisSetup:
         weakref.finalize(setting, simulator.give_back, executable, "derived")
         return setting
 
-    def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> InitialState:
+    def start(self, initial: Mapping[str, float | str] | None = None, vector: Floats | None = None) -> InitialState:
         """Return the start of a run; ``vector`` may replace the parameters in the order of the layout."""
         if vector is None:
             return initial_state(self.executable.automaton, self.numbers, self.vector, initial, self.drive)
@@ -175,7 +175,7 @@ class AnalysisSetup:
             at += size
         return initial_state(self.executable.automaton, numbers, vector, initial, self.drive)
 
-    def run(self, x: Array, context: Array, states: tuple[int, ...], until: float, since: float = 0.0) -> RunArrays:
+    def run(self, x: Floats, context: Floats, states: tuple[int, ...], until: float, since: float = 0.0) -> RunArrays:
         """Run from a state in the mode with these contact states."""
         number, states_atol = self.executable.mode_index(states), self.atol * self.executable.numerics.states
         options = RunOptions(until, rtol=self.rtol, atol=states_atol)
@@ -184,7 +184,7 @@ class AnalysisSetup:
             workspace=self.simulator.workspace,
         )  # fmt: skip
 
-    def context(self, held: Array) -> Array:
+    def context(self, held: Floats) -> Floats:
         """Return contexts, shape (..., n_c), from the recorded values of a run and the parameters."""
         parameters = np.broadcast_to(self.vector, (*held.shape[:-1], len(self.vector)))
         return np.concatenate([parameters, held], axis=-1)
@@ -219,8 +219,8 @@ CONTRADICTS = 1e-6  # relative to its terms; a row with a larger remainder has n
 
 
 def parameter_derivatives(
-    mechanism: Mechanism, layout: Layout, vector: Array, names: Sequence[str], fixed: Sequence[str]
-) -> Array:
+    mechanism: Mechanism, layout: Layout, vector: Floats, names: Sequence[str], fixed: Sequence[str]
+) -> Floats:
     """Return derivatives of all parameters by some of them, shape (n_p, n_names): a file's may depend on others.
 
     ``vector``, shape (n_p,): values of the parameters, SI; ``names``: variables, by their names in the layout;
@@ -238,13 +238,13 @@ def parameter_derivatives(
             known[own] = symbols.get(own, known[own])
             nodes.append(known[own])
     slopes = Program.from_nodes(Layout(p=tuple(names)), {"slopes": jacobian(nodes, list(symbols.values()))})
-    found: Array = slopes.evaluate(0.0, np.zeros(0), np.array([values[name] for name in names]))["slopes"]
+    found: Floats = slopes.evaluate(0.0, np.zeros(0), np.array([values[name] for name in names]))["slopes"]
     return found
 
 
 def start_derivatives(
     setting: AnalysisSetup, start: InitialState, initial: Mapping[str, float | str], names: Sequence[str]
-) -> Array:
+) -> Floats:
     """Return variations of a start, shape (n_z, k + n_m): by k given values, then by each parameter.
 
     ``setting``: setting with the parameters of differentiation; ``initial``: values instead of the model's own initial
@@ -291,7 +291,7 @@ class _Given:
             Layout(p=layout.p), {"slopes": jacobian(nodes, [symbols[name] for name in setting.names])}
         )
         #: derivatives of the values, shape (n_x, n_m)
-        self.slopes: Array = slopes.evaluate(0.0, np.zeros(0), setting.vector)["slopes"]
+        self.slopes: Floats = slopes.evaluate(0.0, np.zeros(0), setting.vector)["slopes"]
 
 
 class _Assembly:
@@ -328,7 +328,7 @@ class _Assembly:
             outputs["places"] = jacobian(nodes["slope"], [symbols[name] for name in arguments])
         return Program.from_nodes(self.layout, outputs)
 
-    def variation(self, values: Array, parameters: Array, more: Sequence[str]) -> Array:
+    def variation(self, values: Floats, parameters: Floats, more: Sequence[str]) -> Floats:
         """Return the variation (n_x,) with those of the values given (n_x,) and of the parameters (n_m,).
 
         ``more``: additional given names.
@@ -358,7 +358,7 @@ class _Assembly:
             raise self._contradicted(self.active[wrong], speeds[wrong], given)
         return dx
 
-    def _contradicted(self, row: int, slopes: Array, given: Mapping[str, float]) -> RunError:
+    def _contradicted(self, row: int, slopes: Floats, given: Mapping[str, float]) -> RunError:
         """Return the error for a row satisfied by the given values at this start alone."""
         held = [name for name, slope in zip(self.layout.x, slopes, strict=False) if slope != 0.0 and name in given]
         return RunError(
@@ -367,7 +367,7 @@ class _Assembly:
             " out under initial, and it is solved for; or write it as an expression of the parameters"
         )
 
-    def _normalised(self, dq: Array, given: Mapping[str, float]) -> Array:
+    def _normalised(self, dq: Floats, given: Mapping[str, float]) -> Floats:
         """Return the variation of coordinates with Euler parameters kept on their sphere."""
         for first in self.system.quaternions:
             part = slice(first, first + 4)
@@ -402,7 +402,7 @@ class _Rest:
         )
         n_p, n_u = len(layout.p), len(layout.u)
 
-        def balanced(multipliers: Array) -> dict[str, Array]:
+        def balanced(multipliers: Floats) -> dict[str, Floats]:
             context = np.concatenate([start.context[:n_p], multipliers, start.context[n_p:]])
             return forces.evaluate(0.0, np.append(start.x[: len(layout.q)], np.zeros(n_u)), context)
 
@@ -413,7 +413,7 @@ class _Rest:
         self.W, self.A, self.forces = found["W"][:, :n_u], A, found["forces"]
         self.rows = Program.from_nodes(layout, {"rows": rows}).evaluate(0.0, start.x, start.context)["rows"]
 
-    def variation(self, values: Array, parameters: Array, more: Sequence[str]) -> Array:
+    def variation(self, values: Floats, parameters: Floats, more: Sequence[str]) -> Floats:
         """Return the variation (n_x,): given coordinates are the start of the search, without effect."""
         del more
         n_q, n_u, m = len(self.layout.q), len(self.layout.u), len(self.active)
@@ -428,14 +428,14 @@ class _Rest:
         return np.concatenate([self.W @ moved[:n_u], values[n_q:] * speeds])
 
 
-def _solved(matrix: Array, terms: Array) -> tuple[Array, int]:
+def _solved(matrix: Floats, terms: Floats) -> tuple[Floats, int]:
     """Return the solution of least norm of equations, the matrix times it and the sum of all terms being zero.
 
     ``matrix``, shape (m, n); ``terms``, shape (m, k). Returns shape (n,); the equation with the largest remainder, -1
     if all are solved.
     """
     right = terms.sum(axis=1)
-    found: Array = np.linalg.lstsq(matrix, -right, rcond=SOLVED)[0]
+    found: Floats = np.linalg.lstsq(matrix, -right, rcond=SOLVED)[0]
     left = np.abs(matrix @ found + right)
     sizes = np.abs(terms).sum(axis=1) + np.abs(matrix * found).sum(axis=1)
     rounding = ROUNDING * np.abs(matrix).max(axis=1, initial=0.0) * np.abs(found).max(initial=0.0)
@@ -457,7 +457,7 @@ class _Choices(NamedTuple):
     """The choices of a mode: a program of ``margins``, their derivatives and the flow; flags of counting ones."""
 
     program: Program
-    counting: Array
+    counting: Floats
 
 
 @dataclass(frozen=True)
@@ -469,8 +469,8 @@ class FlowSwitch:
 
     row: int
     fraction: float
-    jump: Array
-    delay: Array
+    jump: Floats
+    delay: Floats
 
 
 @lru_cache(maxsize=256)
@@ -507,8 +507,8 @@ def _margin(node: Node) -> Node:
 
 
 def delay_at_choice(
-    setting: AnalysisSetup, number: int, guard: int, t: float, x: Array, context: Array
-) -> Array | None:
+    setting: AnalysisSetup, number: int, guard: int, t: float, x: Floats, context: Floats
+) -> Floats | None:
     """Return the delay of neighbouring motions at a guard that jumps with a choice of the state, shape (n_z,).
 
     ``number``, ``guard``: of the mode, and of the guard in it; ``t``: of the jump, s; ``x``, shape (n_x,): just behind
@@ -563,13 +563,13 @@ class _Switching:
     raw: RunArrays
     choices: _Choices
 
-    def at(self, rows: IntArray, fractions: Array) -> dict[str, Array]:
+    def at(self, rows: Integers, fractions: Floats) -> dict[str, Floats]:
         """Return the choices and their sides at fractions of the steps beginning at ``rows``, both (m,)."""
         times, x, context = self._states(rows, fractions)
         values = self.choices.program.evaluate(times, x, context)
         return values | {"marks": self._marks(values["margins"])}
 
-    def _states(self, rows: IntArray, fractions: Array) -> tuple[Array, Array, Array]:
+    def _states(self, rows: Integers, fractions: Floats) -> tuple[Floats, Floats, Floats]:
         """Return times, states and contexts at fractions of steps."""
         raw, setting = self.raw, self.setting
         h = raw.t[rows + 1] - raw.t[rows]
@@ -581,11 +581,11 @@ class _Switching:
             context[:, n_p : n_p + 3 * len(setting.drive.names)] = setting.drive(times, context[0])
         return times, quartic(fractions, h, *ends), context
 
-    def _marks(self, margins: Array) -> Array:
+    def _marks(self, margins: Floats) -> Floats:
         """Return the sides of choices at their switches."""
         return np.where(self.choices.counting > 0.0, np.floor(margins), margins > 0.0)
 
-    def _next_to(self, row: int, fraction: float, k: int, here: dict[str, Array], sign: float) -> dict[str, Array]:
+    def _next_to(self, row: int, fraction: float, k: int, here: dict[str, Floats], sign: float) -> dict[str, Floats]:
         """Return the choices on one side of the switch ``k``, a little along its gradient."""
         raw, gradient = self.raw, here["by_state"][k]
         step = np.array([row])
@@ -597,7 +597,7 @@ class _Switching:
         values = self.choices.program.evaluate(times, x, context)
         return values | {"marks": self._marks(values["margins"])}
 
-    def switches(self, rows: IntArray) -> list[FlowSwitch]:
+    def switches(self, rows: Integers) -> list[FlowSwitch]:
         """Return the switches in steps beginning at ``rows``."""
         fractions = np.linspace(0.0, 1.0, PARTS + 1)
         marks = self.at(np.repeat(rows, PARTS + 1), np.tile(fractions, len(rows)))["marks"]
@@ -612,7 +612,7 @@ class _Switching:
         """Return the first switch between two fractions of a step."""
         step = np.array([row])
 
-        def here(fraction: float) -> dict[str, Array]:
+        def here(fraction: float) -> dict[str, Floats]:
             return {name: value[0] for name, value in self.at(step, np.array([fraction])).items()}
 
         before, after = here(low), here(high)
@@ -643,13 +643,13 @@ class _Switching:
                 )
         return FlowSwitch(row, high, jump, delays[0])
 
-    def _delay(self, k: int, before: dict[str, Array], after: dict[str, Array], row: int, fraction: float) -> Array:
+    def _delay(self, k: int, before: dict[str, Floats], after: dict[str, Floats], row: int, fraction: float) -> Floats:
         gradient, own = before["by_state"][k], before["by_time"][k]
         rates = [float(gradient @ side["x_dot"] + own) for side in (before, after)]
         terms = np.abs(gradient * before["x_dot"]).sum() + abs(own)
         if not abs(rates[0]) > GRAZING * terms or not abs(rates[1]) > GRAZING * terms or rates[0] * rates[1] < 0.0:
             raise RunError(self._refusal(row, fraction, "the motion grazes the switch or stays in it"))
-        delay: Array = -np.append(gradient, before["by_constants"][k]) / rates[0]
+        delay: Floats = -np.append(gradient, before["by_constants"][k]) / rates[0]
         return delay
 
     def _refusal(self, row: int, fraction: float, why: str) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.analysis.newton_euler import (
     Batch,
@@ -26,6 +25,7 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph, successors_of
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 # -- Random states on the constraint rows of a mode, for comparisons of derivations --------------------------
 
-Array = npt.NDArray[np.float64]
 
 SEED = 20030818
 RANK = 1e-9
@@ -52,7 +51,7 @@ SPREAD = 1.0  # rad, m: range of random states about the start
 MOST_TRIALS = 10
 
 
-def random_states(automaton: Automaton, codes: Sequence[int], x: Array, context: Array, count: int) -> list[Array]:
+def random_states(automaton: Automaton, codes: Sequence[int], x: Floats, context: Floats, count: int) -> list[Floats]:
     """Return states near a start, every third of right angles, brought onto the rows, speeds projected on them.
 
     ``codes``: contact states of the mode; ``x``, shape (n_x,): the centre of the random states; ``context``, shape
@@ -87,7 +86,7 @@ def random_states(automaton: Automaton, codes: Sequence[int], x: Array, context:
     return found
 
 
-def is_regular(M: Array, A: Array, usual: float) -> bool:
+def is_regular(M: Floats, A: Floats, usual: float) -> bool:
     """Whether the reduced mass matrix can be solved and no row is about to vanish, as both may at right angles."""
     null = null_space(A)
     size = np.sqrt(np.abs(np.diag(M))) + 1e-30
@@ -100,7 +99,7 @@ def is_regular(M: Array, A: Array, usual: float) -> bool:
     return not reduced.size or bool(np.linalg.cond(reduced) < WORST)
 
 
-def null_space(A: Array) -> Array:
+def null_space(A: Floats) -> Floats:
     """Return an orthonormal basis (n, n - rank) of the null space of A (m, n)."""
     if not len(A):
         return np.eye(A.shape[1])
@@ -111,7 +110,7 @@ def null_space(A: Array) -> Array:
 
 # -- Other ways from M, f and rows to accelerations and forces than a mode's own programs --------------------
 
-Pair = tuple[Array, Array]
+Pair = tuple[Floats, Floats]
 
 LAGRANGE = "accelerations embedded, and with multipliers (Lagrange)"
 COMPLEMENT = "accelerations embedded, and in the orthogonal complement of the rows"
@@ -127,14 +126,14 @@ class ModeRoutes:
     G is put together here from rows, coefficients of friction and slips; the mode's programs have it as formulas.
     """
 
-    def __init__(self, automaton: Automaton, view: ModeView, codes: Sequence[int], context: Array) -> None:
+    def __init__(self, automaton: Automaton, view: ModeView, codes: Sequence[int], context: Floats) -> None:
         self._automaton, self._view, self._context = automaton, view, context
         self._active = ActiveSet.of(automaton.system, codes)
         self.rows = [r for r in self._active.rows if automaton.rows[r].role != "kinematic"]
         self.n_u = len(automaton.terms.layout.u)
         self.has_contact_forces = bool(self._active.sliding or self._active.slipping or self._active.pressed)
 
-    def context_at(self, x: Array) -> Array:
+    def context_at(self, x: Floats) -> Floats:
         """Return the context with the slip directions of a state."""
         layout, c = self._automaton.terms.layout, self._context.copy()
         terms = self._automaton.terms.evaluate(0.0, x, c)
@@ -145,17 +144,17 @@ class ModeRoutes:
             c[layout.sigma_slice][index] = turned if contact.in_space else np.sign(slips[rows[0]])
         return c
 
-    def accelerations(self, x: Array) -> Array:
+    def accelerations(self, x: Floats) -> Floats:
         """Return u̇ of the mode, embedded, in machine code."""
         n_q = len(self._automaton.terms.layout.q)
         return self._view.derivatives(0.0, x[:n_q], x[n_q:], self._inputs)[1]
 
-    def rows_at(self, x: Array) -> Array:
+    def rows_at(self, x: Floats) -> Floats:
         """Return A of the active rows, for the declared speeds."""
-        A: Array = self._automaton.terms.evaluate(0.0, x, self._context)["A"][self.rows][:, : self.n_u]
+        A: Floats = self._automaton.terms.evaluate(0.0, x, self._context)["A"][self.rows][:, : self.n_u]
         return A
 
-    def compare(self, x: Array, bodies: BodyEquations | None) -> dict[str, Pair]:
+    def compare(self, x: Floats, bodies: BodyEquations | None) -> dict[str, Pair]:
         """Return both sides of every comparison at a state; none if the motion is not determined there."""
         n = self.n_u
         terms = self._automaton.terms.evaluate(0.0, x, self.context_at(x))
@@ -171,7 +170,7 @@ class ModeRoutes:
         # accelerations and forces may all be zero: then as of speeds reached in a second
         usual = max(float(np.abs(f / size).max(initial=0.0)), float(np.abs(x[-n:]).max(initial=0.0)))
 
-        def scaled(values: Array) -> Array:
+        def scaled(values: Floats) -> Floats:
             return np.append(values, usual)
 
         found = {
@@ -193,7 +192,7 @@ class ModeRoutes:
     def _inputs(self) -> list[float]:
         return list(self._context[self._automaton.terms.layout.w_slice])
 
-    def _own_forces(self, x: Array) -> Array:
+    def _own_forces(self, x: Floats) -> Floats:
         """Return λ of all rows by the mode's program, zero for kinematic rows: their speeds are not in the n_u."""
         n_q = len(self._automaton.terms.layout.q)
         forces = self._view.contact_forces(0.0, x[:n_q], x[n_q:], self._inputs)
@@ -204,7 +203,7 @@ class ModeRoutes:
             values[r] = 0.0 if row.role == "kinematic" else forces[row.name][counts[row.name]]
         return values
 
-    def _contact_forces(self, terms: dict[str, Array], x: Array) -> Pair:
+    def _contact_forces(self, terms: dict[str, Floats], x: Floats) -> Pair:
         """Return G (n_u, m), and the generalized forces (n_u,) of compliant contacts and friction of known bound."""
         n, A, active = self.n_u, terms["A"], self._active
         slips = A[:, :n] @ x[-n:] + terms["b"]
@@ -223,8 +222,8 @@ class ModeRoutes:
         return G, known
 
     def _bearing_friction(
-        self, terms: dict[str, Array], x: Array, equations: tuple[Array, Array, Array, Array, Array]
-    ) -> Array:
+        self, terms: dict[str, Floats], x: Floats, equations: tuple[Floats, Floats, Floats, Floats, Floats]
+    ) -> Floats:
         """Return the generalized forces (n_u,) of friction in bearings, with loads by repeated solution."""
         (M, f, A, G, gamma), friction = equations, np.zeros(self.n_u)
         slips = terms["A"][:, : self.n_u] @ x[-self.n_u :] + terms["b"]
@@ -238,15 +237,15 @@ class ModeRoutes:
             )
         return friction
 
-    def _slip_direction(self, contact: int, slips: Array, A: Array) -> Array:
+    def _slip_direction(self, contact: int, slips: Floats, A: Floats) -> Floats:
         """Return the contribution of a unit force along the slip to the generalized forces."""
         rows = list(self._automaton.contacts[contact].tangent_rows)
         with np.errstate(invalid="ignore"):
             unit = slips[rows] / np.linalg.norm(slips[rows])
-        found: Array = unit @ A[rows][:, : self.n_u]
+        found: Floats = unit @ A[rows][:, : self.n_u]
         return found
 
-    def _determinate(self, M: Array, A: Array, G: Array) -> bool:
+    def _determinate(self, M: Floats, A: Floats, G: Floats) -> bool:
         """Whether accelerations are determined; friction can prevent it: Painlevé's paradox, redundant sliding rows."""
         if not self._active.sliding:
             return True
@@ -257,7 +256,7 @@ class ModeRoutes:
         return not free.size or bool(np.linalg.cond(test.T @ (M / np.outer(size, size)) @ free) < WORST)
 
 
-def _with_multipliers(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Pair:
+def _with_multipliers(M: Floats, f: Floats, A: Floats, G: Floats, gamma: Floats) -> Pair:
     """Solve ``M u̇ = f + G λ``, ``A u̇ = -γ`` as one system in scaled speeds; of least norm if rows are redundant."""
     size, n, m = np.sqrt(np.abs(np.diag(M))) + 1e-30, len(M), len(A)
     whole = np.block([[M / np.outer(size, size), -(G.T / size).T], [A / size, np.zeros((m, m))]])
@@ -265,10 +264,10 @@ def _with_multipliers(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> P
     return np.asarray(solution[:n] / size, dtype=np.float64), np.asarray(solution[n:], dtype=np.float64)
 
 
-def _in_complement(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Array:
+def _in_complement(M: Floats, f: Floats, A: Floats, G: Floats, gamma: Floats) -> Floats:
     free, test = null_space(A), null_space(G.T)
     least = np.zeros(len(M)) - (np.linalg.lstsq(A, gamma, rcond=RANK)[0] if len(A) else 0.0)
-    found: Array = least + free @ np.linalg.solve(test.T @ M @ free, test.T @ (f - M @ least))
+    found: Floats = least + free @ np.linalg.solve(test.T @ M @ free, test.T @ (f - M @ least))
     return found
 
 
@@ -455,7 +454,7 @@ def _of_mode(graph: ModeGraph, name: str, derived: _Derived, states: int) -> tup
     return len(points), [*comparisons, *(Comparison(what, None, remark, name) for what, remark in omitted)]
 
 
-def _named(automaton: Automaton, x: Array, context: Array) -> dict[str, float]:
+def _named(automaton: Automaton, x: Floats, context: Floats) -> dict[str, float]:
     layout = automaton.terms.layout
     values = {**dict(zip(layout.q, x, strict=False)), **dict(zip(layout.u, x[len(layout.q) :], strict=True))}
     values |= dict(zip(layout.c, context, strict=True))
@@ -493,9 +492,9 @@ class _Derived:
         self.lagrange = Batch(lagrange_terms(bare))
         self.bodies = NewtonEuler(mechanism)
 
-    def compare(self, values: Mapping[str, float]) -> dict[str, tuple[Array, Array]]:
+    def compare(self, values: Mapping[str, float]) -> dict[str, tuple[Floats, Floats]]:
         """Return both sides of every comparison at a state; sums of powers bring the size of their terms along."""
-        found: dict[str, tuple[Array, Array]] = {}
+        found: dict[str, tuple[Floats, Floats]] = {}
         n, n_u = self.n, len(self.u)
         u = np.array([values[name] for name in self.u])
         kane = self.kane(values)
@@ -517,12 +516,12 @@ class _Derived:
         W, q_dot, onward = self._kinematics_at(values)
         return self.bodies.equations(values, W[:, : len(self.u)], q_dot, onward)
 
-    def _kinematics_at(self, values: Mapping[str, float]) -> tuple[Array, Array, Array]:
+    def _kinematics_at(self, values: Mapping[str, float]) -> tuple[Floats, Floats, Floats]:
         """Return W, the rates of the coordinates, and their second rates at u̇ = 0."""
         kinematics, n_q = self.kinematics(values), self.n_q
         return kinematics[: -2 * n_q].reshape(n_q, -1), kinematics[-2 * n_q : -n_q], kinematics[-n_q:]
 
-    def momenta(self, values: Mapping[str, float], u_dot: Array, A: Array) -> dict[str, tuple[Array, Array]]:
+    def momenta(self, values: Mapping[str, float], u_dot: Floats, A: Floats) -> dict[str, tuple[Floats, Floats]]:
         """Return rates of momenta and forces along the motions as one rigid body, if there are any."""
         if self.whole is None or self.stores:
             return {}
@@ -535,7 +534,7 @@ class _Derived:
         size = float(np.abs(kane[: self.n * self.n].reshape(self.n, self.n)[:n_u, :n_u] @ u).max(initial=0.0))
         return {MOMENTA: (np.append(pair[0], size), np.append(pair[1], size))}
 
-    def _from_lagrange(self, values: Mapping[str, float]) -> Array:
+    def _from_lagrange(self, values: Mapping[str, float]) -> Floats:
         """M and f without loads, from the kinetic energy in coordinates and rates.
 
         Euler parameters are taken as four free coordinates: W is tangent to the sphere of unit norm, so the energy off

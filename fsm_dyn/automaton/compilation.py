@@ -13,8 +13,8 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, ModelError
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.enumeration import enumerate_modes
 from fsm_dyn.language import models
 from fsm_dyn.language.builder import Model
@@ -178,7 +178,7 @@ def _derive(
     return automaton, begin
 
 
-def _remedy_of_start(automaton: Automaton, masses: Array, reason: str) -> str:
+def _remedy_of_start(automaton: Automaton, masses: Floats, reason: str) -> str:
     """Return the remedy for a start in an infeasible mode, with its mass matrices (k, n, n)."""
     sizes = abs(masses).sum(axis=(0, 2))
     idle = [name for name, size in zip(automaton.terms.layout.u, sizes, strict=False) if size == 0.0]
@@ -196,7 +196,7 @@ def _gap_units(mechanism: Mechanism) -> dict[str, str]:
 
 
 def _modes(
-    automaton: Automaton, home: tuple[Array, Array], wanted: Sequence[Sequence[int]], jobs: int
+    automaton: Automaton, home: tuple[Floats, Floats], wanted: Sequence[Sequence[int]], jobs: int
 ) -> Iterator[DerivedMode]:
     """Yield the modes with these contact states, derived for a state and context, in their order."""
     workers = min(jobs, len(wanted))
@@ -210,12 +210,12 @@ def _modes(
         yield from in_processes("the derivation", workers, _begin, given, _derived, wanted)
 
 
-def _begin(given: tuple[bytes, tuple[Array, Array]]) -> tuple[Automaton, tuple[Array, Array]]:
+def _begin(given: tuple[bytes, tuple[Floats, Floats]]) -> tuple[Automaton, tuple[Floats, Floats]]:
     data, home = given
     return storage.from_bytes(data), home
 
 
-def _derived(shared: tuple[Automaton, tuple[Array, Array]], states: Sequence[int]) -> DerivedMode:
+def _derived(shared: tuple[Automaton, tuple[Floats, Floats]], states: Sequence[int]) -> DerivedMode:
     automaton, home = shared
     with gc_paused():
         return automaton.derive(states, 0.0, *home, first=True)

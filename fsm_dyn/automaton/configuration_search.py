@@ -11,17 +11,16 @@ from itertools import product
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import sides_of_kinks
 from fsm_dyn.automaton.initial_values import bound_arrays
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.memory import start_of_memory
 from fsm_dyn.language.values import named_values
 from fsm_dyn.programs.intervals import Contractor, Interval
-from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.programs.program import Program
 
 # -- Free coordinates ----------------------------------------------------------------------------------------
 #
@@ -98,7 +97,6 @@ def _added(row: Mapping[int, Fraction], factor: Fraction, other: Mapping[int, Fr
 
 # -- Subdivision of boxes, with a record of the cuts as a binary tree ----------------------------------------
 
-Numbers = npt.NDArray[np.int64]
 
 LONG: Final = 8.0  # own units: wider arguments may be cut last, when all others are narrower than
 NARROW: Final = 0.5  # own units, as conditions may bound them then
@@ -110,13 +108,13 @@ class Subdivision:
     def __init__(self) -> None:
         self._place, self._at = [-1], [0.0]  # of each box in the order of their making
         self._parts: dict[int, tuple[int, int]] = {}
-        self._current: Numbers = np.zeros(1, np.int64)
+        self._current: Integers = np.zeros(1, np.int64)
 
-    def exclude(self, kept: npt.NDArray[np.bool_]) -> None:
+    def exclude(self, kept: Booleans) -> None:
         """Exclude all present boxes but those kept."""
         self._current = self._current[kept]
 
-    def cut(self, place: Numbers, middle: Array) -> None:
+    def cut(self, place: Integers, middle: Floats) -> None:
         """Cut each present box across an argument; all lower parts come before the upper ones."""
         number, new = len(self._current), len(self._place)
         for i, box in enumerate(self._current.tolist()):
@@ -138,15 +136,15 @@ class Subdivision:
                 yield None
 
 
-def width_of(low: Array, high: Array, scale: Array) -> Array:
+def width_of(low: Floats, high: Floats, scale: Floats) -> Floats:
     """Return the widths of boxes over the own unit of each argument, shape (n_arguments, n_boxes)."""
     with np.errstate(over="ignore"):
         return (high - low) / scale[:, None]
 
 
 def middles(
-    low: Array, high: Array, variables: Sequence[int], width: Array, scale: Array, long_last: bool
-) -> tuple[Numbers, Array]:
+    low: Floats, high: Floats, variables: Sequence[int], width: Floats, scale: Floats, long_last: bool
+) -> tuple[Integers, Floats]:
     """Return argument and place of the cut of each box: its widest argument; unbounded ones are cut near zero first.
 
     ``long_last``: arguments of more than :data:`LONG` after all others.
@@ -162,7 +160,7 @@ def middles(
     return place, middle
 
 
-def cut_across(low: Array, high: Array, place: Numbers, middle: Array) -> tuple[Array, Array]:
+def cut_across(low: Floats, high: Floats, place: Integers, middle: Floats) -> tuple[Floats, Floats]:
     """Return two boxes for each, the lower parts first, cut across an argument."""
     boxes = np.arange(low.shape[1])
     left_high, right_low = high.copy(), low.copy()
@@ -209,8 +207,8 @@ class Remaining:
     ``turning``: arguments restricted to one turn.
     """
 
-    low: Array
-    high: Array
+    low: Floats
+    high: Floats
     count: int
     turning: frozenset[int] = frozenset()
 
@@ -236,7 +234,7 @@ def common(first: Remaining, second: Remaining) -> Remaining:
 class ConfigurationSearch:
     """The conditions of one automaton with given parameters (n_p,); ``q`` (n_q,) is a first guess, SI units."""
 
-    def __init__(self, automaton: Automaton, parameters: Array, q: Array) -> None:
+    def __init__(self, automaton: Automaton, parameters: Floats, q: Floats) -> None:
         self.automaton, layout = automaton, automaton.terms.layout
         self.n_q, self.n_rows = len(layout.q), len(automaton.rows)
         self.guess, self.q_units = q, automaton.units.q
@@ -257,11 +255,11 @@ class ConfigurationSearch:
             and info.contact_law.rigid for condition in self.conditions(contact, False)
         ]  # fmt: skip
         self.looked_at = 0  # boxes, by all questions
-        self.known_q: list[Array] = []
+        self.known_q: list[Floats] = []
         self.known_values = np.zeros((0, len(self.scales)))
         self._keep(self.guess)
 
-    def _domain(self, parameters: Array) -> tuple[Array, Array]:
+    def _domain(self, parameters: Floats) -> tuple[Floats, Floats]:
         layout = self.automaton.terms.layout
         low, high = np.full(len(layout.arguments), -np.inf), np.full(len(layout.arguments), np.inf)
         low[0], first_c = 0.0, 1 + layout.n_x
@@ -391,17 +389,17 @@ class ConfigurationSearch:
         found = frozenset().union(*(self.support[condition.value] for condition in conditions))
         return sorted(i for i in found if self.low[i] < self.high[i])
 
-    def scale_of(self, variables: Sequence[int]) -> Array:
+    def scale_of(self, variables: Sequence[int]) -> Floats:
         """Return the unit of each variable: a coordinate's own unit, else one."""
         return np.array([self.q_units[i - 1] if 1 <= i <= self.n_q else 1.0 for i in variables])
 
-    def known(self, conditions: Sequence[Condition]) -> Array | None:
+    def known(self, conditions: Sequence[Condition]) -> Floats | None:
         """Return a known configuration that meets conditions, or None."""
         values = self.known_values[:, [c.value for c in conditions]]
         met = (missed(values, np.array([c.sense for c in conditions])) <= EXACT).all(axis=1)
         return self.known_q[int(np.argmax(met))] if met.any() else None
 
-    def configuration(self, conditions: Sequence[Condition], boxes: Remaining) -> Array | None:
+    def configuration(self, conditions: Sequence[Condition], boxes: Remaining) -> Floats | None:
         """Return coordinates that meet conditions and all limits of the model, or None.
 
         The search begins in the middle of the remaining boxes, and near the guess.
@@ -415,7 +413,7 @@ class ConfigurationSearch:
                 return found
         return None
 
-    def _starts(self, boxes: Remaining) -> Iterator[Array]:
+    def _starts(self, boxes: Remaining) -> Iterator[Floats]:
         here = slice(1, 1 + self.n_q)
         for box in np.unique(np.linspace(0, boxes.low.shape[1] - 1, STARTS).astype(int)):
             low, high = boxes.low[here, box], boxes.high[here, box]
@@ -427,7 +425,7 @@ class ConfigurationSearch:
         for number in range(1, STARTS):
             yield self.guess / self.q_units + self.random.normal(size=self.n_q) * 0.5 * number
 
-    def _solved(self, conditions: Sequence[Condition], begin: Array) -> Array | None:
+    def _solved(self, conditions: Sequence[Condition], begin: Floats) -> Floats | None:
         """Return coordinates near scaled ones under conditions, or None: Newton's method by shortest steps."""
         indices, senses = [c.value for c in conditions], np.array([c.sense for c in conditions])
         low, high = np.array([self.low[1 : 1 + self.n_q], self.high[1 : 1 + self.n_q]]) / self.q_units
@@ -437,7 +435,7 @@ class ConfigurationSearch:
             values = self._values(scaled + shifts)[:, indices]
             short = missed(values[0], senses, signed=True)
             if np.abs(short).max(initial=0.0) <= EXACT:
-                shown: Array = scaled * self.q_units
+                shown: Floats = scaled * self.q_units
                 return shown
             active = np.abs(short) > 0.1 * EXACT
             with np.errstate(invalid="ignore"):
@@ -453,7 +451,7 @@ class ConfigurationSearch:
             scaled = tried[best]
         return None
 
-    def configuration_near(self, conditions: Sequence[Condition], q: Array) -> Array | None:
+    def configuration_near(self, conditions: Sequence[Condition], q: Floats) -> Floats | None:
         """Return coordinates near ``q`` that meet conditions and all limits, or None."""
         asked = {condition.value for condition in conditions}
         everything = [*conditions, *self.loops, *(c for c in self.everywhere if c.value not in asked)]
@@ -479,7 +477,7 @@ class ConfigurationSearch:
         self.known_q += list(drawn[first] * self.q_units)
         self.known_values = np.concatenate([self.known_values, values[first]])
 
-    def _values(self, scaled: Array) -> Array:
+    def _values(self, scaled: Floats) -> Floats:
         """Return all residuals and boundary margins over their scales; one row for each configuration."""
         x = np.zeros((len(scaled), self.automaton.terms.layout.n_x))
         x[:, : self.n_q] = scaled * self.q_units
@@ -491,7 +489,7 @@ class ConfigurationSearch:
             found = self.program.evaluate(0.0, x, contexts)
         return np.concatenate([found["residual"], found["reach"]], axis=1) / self.scales
 
-    def _keep(self, q: Array) -> None:
+    def _keep(self, q: Floats) -> None:
         """Add a configuration to those known, if it meets all limits."""
         values = self._values((q / self.q_units)[None])
         limits = [*self.loops, *self.everywhere]
@@ -502,7 +500,7 @@ class ConfigurationSearch:
             self.known_values = np.concatenate([self.known_values, values])
 
 
-def missed(values: Array, senses: Array, signed: bool = False) -> Array:
+def missed(values: Floats, senses: Floats, signed: bool = False) -> Floats:
     """Return the violation of conditions; a value that is not finite counts as a large one."""
     short = np.where(senses == 0, values, np.where(senses > 0, np.minimum(values, 0.0), np.maximum(values, 0.0)))
     short = np.where(np.isfinite(short), short, 1e6)
@@ -550,7 +548,7 @@ class Combined:
 
     contacts: tuple[int, ...]  # indices of the contacts with a gap
     possible: dict[Closed, int] = field(default_factory=dict)  # combinations, with the number of a configuration
-    configurations: list[Array] = field(default_factory=list)  # coordinates, SI units
+    configurations: list[Floats] = field(default_factory=list)  # coordinates, SI units
     undecided: list[Closed] = field(default_factory=list)
     # impossible sets of contacts and their states, found in addition to the given ones, and the boxes of the proof
     conflicts: list[tuple[Mapping[int, bool], int]] = field(default_factory=list)
@@ -639,7 +637,7 @@ class _Reached:
             self.open = np.concatenate([self.open, self._allowed(new, False)])
             self.closed = np.concatenate([self.closed, self._allowed(new, True)])
 
-    def _allowed(self, values: Array, shut: bool) -> NDArray[np.bool_]:
+    def _allowed(self, values: Floats, shut: bool) -> Booleans:
         columns = []
         for i in self.contacts:
             conditions = self.search.conditions(i, shut)
@@ -653,7 +651,7 @@ class _Reached:
         right = np.where(np.array(closed, dtype=bool), self.closed, self.open).all(axis=1)
         return int(np.argmax(right)) if right.any() else -1
 
-    def nearest(self, closed: Closed) -> Array:
+    def nearest(self, closed: Closed) -> Floats:
         """Return the known configuration with the most contacts as a combination has them."""
         right = np.where(np.array(closed, dtype=bool), self.closed, self.open).sum(axis=1)
         return self.search.known_q[int(np.argmax(right))] if len(right) else self.search.guess

@@ -38,12 +38,13 @@ from fsm_dyn.automaton.geometric_proofs import (
     weighted_sum,
 )
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import decode, encode
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import contradiction
 from fsm_dyn.programs.intervals import Contractor, Interval, enclose
-from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.programs.program import Program
 
 # -- Contacts with contradictory speeds cannot be held at once -----------------------------------------------
 #
@@ -67,7 +68,7 @@ class HeldAnswer:
     # rows and their weights for each uncut box; none if the gaps of the contacts cannot vanish
     weights: tuple[Weights, ...] = ()
     values: tuple[float, ...] = ()  # lower bound of ``vᵀb`` in each of these boxes, SI units
-    state: Array | None = None  # coordinates and speeds under which all rows hold, SI units
+    state: Floats | None = None  # coordinates and speeds under which all rows hold, SI units
 
     @property
     def impossible(self) -> bool:
@@ -122,7 +123,7 @@ class HeldContacts:
                 return HeldAnswer(contacts, state=np.concatenate([q, u * self.automaton.units.u]))
         return self._proof(contacts, conditions, rows)
 
-    def _rows(self, rows: tuple[int, ...], q: Array) -> tuple[Array, Array]:
+    def _rows(self, rows: tuple[int, ...], q: Floats) -> tuple[Floats, Floats]:
         """Return A and b of rows in own units, with inputs and time zero."""
         terms, units, n_u = self.automaton.terms, self.automaton.units, len(self.automaton.terms.layout.u)
         x = np.concatenate([q, np.zeros(terms.layout.n_x - len(q))])
@@ -167,7 +168,7 @@ class HeldContacts:
                 ahead.append((part_low, part_high))
         return HeldAnswer(contacts, tuple(cuts), tuple(weights), tuple(values))
 
-    def _combination(self, rows: tuple[int, ...], low: Array, high: Array) -> tuple[Weights, float] | None:
+    def _combination(self, rows: tuple[int, ...], low: Floats, high: Floats) -> tuple[Weights, float] | None:
         """Return weights of rows that exclude all speeds in a box, and the least ``vᵀb``; None if not found."""
         here = slice(1, 1 + self.search.n_q)
         least, most = np.maximum(low[here], -1e3), np.minimum(high[here], 1e3)
@@ -346,7 +347,7 @@ def _stored_assessment() -> type[Any]:
 
 
 def assess_geometry(
-    automaton: Automaton, parameters: Array, q: Array, progress: Callable[[int, int], None] = lambda done, all_: None
+    automaton: Automaton, parameters: Floats, q: Floats, progress: Callable[[int, int], None] = lambda done, all_: None
 ) -> GeometricFeasibility:
     """Return the mutually exclusive contacts, with proofs, and the number of remaining combinations.
 
@@ -429,7 +430,7 @@ class _Questions:
         names = tuple(automaton.contacts[i].name for i in asked)
         closed = tuple(asked.values())
 
-        def verdict(what: Verdict, boxes: int, reason: str = "", shown: Array | None = None) -> ContactVerdict:
+        def verdict(what: Verdict, boxes: int, reason: str = "", shown: Floats | None = None) -> ContactVerdict:
             values = () if shown is None else zip(automaton.terms.layout.q, shown.tolist(), strict=True)
             return ContactVerdict(names, closed, what, reason, dict(values), boxes)
 
@@ -640,8 +641,8 @@ WIDER: Final = 1.001  # than the claimed violation of the conditions of a proof
 
 def prove_geometry(
     automaton: Automaton,
-    parameters: Array,
-    q: Array,
+    parameters: Floats,
+    q: Floats,
     found: GeometricFeasibility,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> GeometricProofs:

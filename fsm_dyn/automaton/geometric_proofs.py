@@ -10,9 +10,10 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.files import decode, encode, read_file, write_file
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.programs.program import Program
 
 # -- Exclusion of contact states: proofs as data -------------------------------------------------------------
 #
@@ -136,6 +137,6 @@ def weighted_sum(automaton: Automaton, weights: Weights) -> Program:
     return Program.from_nodes(part.layout, {"A": np.array(sums[:-1]), "b": np.array(sums[-1:])})
 
 
-def fastest(automaton: Automaton) -> Array:
+def fastest(automaton: Automaton) -> Floats:
     """Return the largest speeds considered, shape (n_u,), SI units."""
     return FASTEST * automaton.units.u

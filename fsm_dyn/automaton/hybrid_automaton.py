@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues, assemble, curve_parameter_solver
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet, closed_place
 from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.guards import Guard, list_guards
@@ -48,7 +48,7 @@ SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
 _ATAN2 = np.vectorize(ELEMENTARY["atan2"], otypes=[np.float64])  # NumPy's depends on the processor
 
 
-def slip_angle(slips: Array, kept: float, unit: float) -> Array:
+def slip_angle(slips: Floats, kept: float, unit: float) -> Floats:
     """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; without slip the angle ``kept``.
 
     ``slips``, shape (..., 2): components of slip velocities in the tangent plane, m/s. ``kept``: angle without slip,
@@ -56,7 +56,7 @@ def slip_angle(slips: Array, kept: float, unit: float) -> Array:
     """
     angle = _ATAN2(slips[..., 1], slips[..., 0])
     angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
-    found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS * unit, angle, kept)
+    found: Floats = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS * unit, angle, kept)
     return found
 
 
@@ -205,7 +205,7 @@ class Automaton:
             if item.source in ("*", name.name, name.pattern)
         ]
 
-    def derive(self, states: Sequence[int], t: float, x: Array, c: Array, first: bool = False) -> DerivedMode:
+    def derive(self, states: Sequence[int], t: float, x: Floats, c: Floats, first: bool = False) -> DerivedMode:
         """Derive the mode with these contact states in a chart valid at and around a state.
 
         The ``first`` chart has the independent speeds that the model names for the mode.
@@ -222,8 +222,8 @@ class Automaton:
         return DerivedMode(name.name, name.pattern, programs)
 
     def samples(
-        self, states: Sequence[int], t: float, x: Array, c: Array, *, loops_closed: bool = True
-    ) -> dict[str, Array]:
+        self, states: Sequence[int], t: float, x: Floats, c: Floats, *, loops_closed: bool = True
+    ) -> dict[str, Floats]:
         """The terms at a state and, beyond it, at configurations near it; the same ones every time.
 
         If loops have to stay closed, a model with loops is sampled at the state alone.
@@ -257,7 +257,7 @@ class Automaton:
         values |= {"place_t": np.array([t]), "place_x": self.touching(states, t, x, c), "place_c": place_c}
         return values
 
-    def touching(self, states: Sequence[int], t: float, x: Array, c: Array) -> Array:
+    def touching(self, states: Sequence[int], t: float, x: Floats, c: Floats) -> Floats:
         """The state with the contacts of a mode brought to touch, if possible."""
         rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
         if not rows:
@@ -283,7 +283,7 @@ class Automaton:
         known.__dict__["system"], known.__dict__["units"] = self.system, self.units
         return known
 
-    def assemble(self, states: Sequence[int], given: PrescribedValues) -> Array:
+    def assemble(self, states: Sequence[int], given: PrescribedValues) -> Floats:
         """Find a state in the mode with these contact states; see :func:`fsm_dyn.derive.assembly.assemble`."""
         guess = self.mechanism.initial.guess
         if guess:

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues
-from fsm_dyn.derive.elimination import Array, norm, product
+from fsm_dyn.derive.elimination import norm, product
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
@@ -24,8 +25,8 @@ from fsm_dyn.runtime.abi import SAME_ROW
 
 def active_features(
     contacts: Sequence[ContactInfo],
-    terms: Mapping[str, Array],
-    speeds: Array,
+    terms: Mapping[str, Floats],
+    speeds: Floats,
     closed: Sequence[int],
     touching: float,
 ) -> set[int]:
@@ -70,13 +71,13 @@ def _exchangeable(contacts: Sequence[ContactInfo], j: int, k: int) -> bool:
     return one.ends[0] >= 0 <= other.ends[0] and flags[0] == flags[1]
 
 
-def _same_place(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], j: int, k: int, touching: float) -> bool:
+def _same_place(contacts: Sequence[ContactInfo], terms: Mapping[str, Floats], j: int, k: int, touching: float) -> bool:
     """Whether two contacts keep the same gap at the same place: of one corner, or of coincident corners."""
     meets = _corners(contacts, terms, j, touching) & _corners(contacts, terms, k, touching)
     return bool(meets) and _exchangeable(contacts, j, k) and _between(contacts, terms, j, k, k) == 0.0
 
 
-def _corners(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], k: int, touching: float) -> frozenset[int]:
+def _corners(contacts: Sequence[ContactInfo], terms: Mapping[str, Floats], k: int, touching: float) -> frozenset[int]:
     """The corner of a contact, and at an end of its face also the corner there."""
     corner, ahead, behind = contacts[k].ends
     if not terms["margin_slope"][k] or abs(terms["reach"][k]) > touching:
@@ -84,7 +85,7 @@ def _corners(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], k: int
     return frozenset((corner, ahead if terms["margin_slope"][k] > 0.0 else behind))
 
 
-def _between(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], i: int, j: int, k: int) -> float:
+def _between(contacts: Sequence[ContactInfo], terms: Mapping[str, Floats], i: int, j: int, k: int) -> float:
     """Return the place of contact ``i`` between ``j`` (0) and ``k`` (1) on one line, NaN if it is on none."""
     n_u = terms["M"].shape[-1]
     mass = np.diagonal(terms["M"])
@@ -107,9 +108,9 @@ TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is z
 class InitialState:
     """A state ``x`` (n_q + n_u,) in the mode with these contact states, and its context, slip directions set."""
 
-    x: Array
+    x: Floats
     states: tuple[int, ...]
-    context: Array
+    context: Floats
 
 
 def find_initial_state(
@@ -117,7 +118,7 @@ def find_initial_state(
     values: Mapping[str, float],
     mode: str | None,
     t: float,
-    context: Array,
+    context: Floats,
     places: Mapping[str, Location] | None = None,
 ) -> InitialState:
     """Find the state a run begins in.
@@ -155,7 +156,7 @@ def find_initial_state(
     return _deduced(automaton, fixed, states, terms, x, context)
 
 
-def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: float, context: Array) -> bool:
+def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: float, context: Floats) -> bool:
     """Write the memory of kinks of held rows into a context (n_c,); return whether it changed.
 
     Other coordinates are at the guess of the model, or zero.
@@ -173,7 +174,7 @@ def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: fl
     return bool(np.any(context != before))
 
 
-def _check_rows(automaton: Automaton, terms: Mapping[str, Array]) -> None:
+def _check_rows(automaton: Automaton, terms: Mapping[str, Floats]) -> None:
     """Refuse a start with an infinite or undefined value of a constraint, a contact or its law."""
     finite = np.isfinite(np.column_stack([terms["residual"], terms["b"], terms["A"]])).all(axis=1)
     wrong = [automaton.rows[number].name for number in np.flatnonzero(~finite)]
@@ -198,9 +199,9 @@ def _deduced(
     automaton: Automaton,
     fixed: Mapping[int, int],
     states: list[int],
-    terms: Mapping[str, Array],
-    x: Array,
-    context: Array,
+    terms: Mapping[str, Floats],
+    x: Floats,
+    context: Floats,
 ) -> InitialState:
     """Return the start in a state ``x``: contact states not fixed by the mode follow from the terms there."""
     layout = automaton.terms.layout
@@ -237,7 +238,7 @@ def assembled_states(automaton: Automaton, fixed: Mapping[int, int]) -> list[int
 
 
 def find_free_starts(
-    automaton: Automaton, values: Sequence[Mapping[str, float]], mode: str | None, t: float, contexts: Array
+    automaton: Automaton, values: Sequence[Mapping[str, float]], mode: str | None, t: float, contexts: Floats
 ) -> list[InitialState]:
     """Find the initial states of several runs if nothing has to be solved (:func:`is_free`).
 
@@ -306,7 +307,7 @@ def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
     )
 
 
-def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds: Array, slip: float) -> int:
+def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Floats], speeds: Floats, slip: float) -> int:
     """State of a contact not fixed by the mode: closed if it touches without separating, or is pressed in."""
     contact, units = automaton.contacts[index], automaton.units
     small, still = TOUCHING * units.scales.length, TOUCHING * units.speed

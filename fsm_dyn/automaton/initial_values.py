@@ -12,9 +12,9 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState, check_names, find_initial_state, fixed_codes
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, Location, ModelError
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import massless_speeds
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.memory import start_of_memory
@@ -22,7 +22,7 @@ from fsm_dyn.language.model import DiscreteVariable, placed
 from fsm_dyn.language.values import ArgumentUnits, coordinate_bounds, named_values, parameter_values
 
 
-def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
+def parameter_vector(values: Mapping[str, ParameterValue]) -> Floats:
     """Parameters in the order of the kernels' arguments."""
     flat: list[float] = []
     for value in values.values():
@@ -40,7 +40,7 @@ def model_start(automaton: Automaton) -> InitialState:
     return initial_state(automaton, values, parameter_vector(values))
 
 
-def bound_arrays(automaton: Automaton, values: Mapping[str, ParameterValue]) -> Array | None:
+def bound_arrays(automaton: Automaton, values: Mapping[str, ParameterValue]) -> Floats | None:
     """Return lower and upper bounds of the coordinates, SI units, shape (2, n_q); None without any stated range."""
     bounds = coordinate_bounds(automaton.mechanism, values)
     if not bounds:
@@ -51,9 +51,9 @@ def bound_arrays(automaton: Automaton, values: Mapping[str, ParameterValue]) -> 
 def initial_state(
     automaton: Automaton,
     values: Mapping[str, ParameterValue],
-    vector: Array,
+    vector: Floats,
     overrides: Mapping[str, float | str] | None = None,
-    inputs: Callable[[float, Array], Array] | None = None,
+    inputs: Callable[[float, Floats], Floats] | None = None,
 ) -> InitialState:
     """Find the initial state of a run: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
 
@@ -120,7 +120,7 @@ def _start_of_memory(item: DiscreteVariable, number: object, written: object) ->
     return round(float(number))  # type: ignore[arg-type]  # a number, as checked
 
 
-def massless_bodies(automaton: Automaton, context: Array) -> dict[str, Location]:
+def massless_bodies(automaton: Automaton, context: Floats) -> dict[str, Location]:
     """Return ``"no mass of NAME"`` and ``"no inertia of NAME"`` of bodies, with the places, in a context (n_c,)."""
     mechanism = automaton.mechanism
     values = named_values(mechanism, list(context[automaton.terms.layout.p_slice]))
@@ -144,7 +144,7 @@ class InitialConditions:
     values: Mapping[str, float]
     mode: str | None
     settles: bool
-    context: Array
+    context: Floats
     places: Mapping[str, Location] = field(default_factory=dict)
 
     @property
@@ -157,9 +157,9 @@ class InitialConditions:
 def initial_values(
     automaton: Automaton,
     values: Mapping[str, ParameterValue],
-    vector: Array,
+    vector: Floats,
     overrides: Mapping[str, float | str] | None = None,
-    inputs: Callable[[float, Array], Array] | None = None,
+    inputs: Callable[[float, Floats], Floats] | None = None,
 ) -> InitialConditions:
     """Return the given conditions of a start; the arguments are those of :func:`initial_state`.
 

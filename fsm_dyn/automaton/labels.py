@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Final, Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Codes
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.unconstrained_system import ContactInfo
@@ -520,7 +520,7 @@ class Labels:
             found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead[0]), pairs)
         return found
 
-    def _label(self, states: NDArray[np.int8]) -> str:
+    def _label(self, states: Codes) -> str:
         name, parts = self._parts(states)
         full = self._in_full(name, parts)
         for letters in range(3, 32):
@@ -530,7 +530,7 @@ class Labels:
         return full  # pragma: no cover - two texts with one digest
 
     @cached_property
-    def _resting(self) -> NDArray[np.int8]:
+    def _resting(self) -> Codes:
         """The state code in which each contact rests, -1: it is always closed."""
         codes = [-1 if contact.bilateral and len(contact.codes) > 1 else contact.codes[0] for contact in self._contacts]
         return np.array(codes, np.int8)
@@ -539,7 +539,7 @@ class Labels:
     def _named_when_open(self) -> frozenset[int]:
         return named_when_open(self._contacts)
 
-    def _parts(self, codes: NDArray[np.int8]) -> tuple[ModeName, list[Closed]]:
+    def _parts(self, codes: Codes) -> tuple[ModeName, list[Closed]]:
         """Return a mode's name, and the closed contacts not mentioned by its pattern."""
         states = tuple(codes.tolist())
         name = name_mode(self._contacts, self._patterns, states, self._named_when_open)

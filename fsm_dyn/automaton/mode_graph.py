@@ -21,10 +21,10 @@ from fsm_dyn.automaton.labels import told_states
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import LARGEST_FILE, equations_version, from_bytes, save, to_bytes
 from fsm_dyn.core.arguments import check_arguments, typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, Location, did_you_mean
 from fsm_dyn.core.files import read_file
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import MOST, Arrow, Box, Diagram, left_out, mode_graph
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.language.evaluate import ParameterValue
@@ -144,7 +144,7 @@ class ModeGraph:
 
     automaton: Automaton
     values: Mapping[str, ParameterValue]
-    parameters: Array
+    parameters: Floats
     initial: str = ""
     start: InitialState | None = None
     geometry: GeometricFeasibility | None = None
@@ -335,7 +335,7 @@ class ModeGraph:
         objects.store(key, found.to_bytes())
         return found
 
-    def _configuration(self) -> Array:
+    def _configuration(self) -> Floats:
         n_q = len(self.automaton.terms.layout.q)
         return np.zeros(n_q) if self.start is None else self.start.x[:n_q]
 
@@ -387,7 +387,7 @@ class ModeGraph:
         check_arguments("ModeGraph.check_proofs", {"proofs": proofs}, {"proofs": GeometricProofs})
         return check_proofs(self.automaton, self.parameters, proofs, progress)
 
-    def _geometry_key(self, begin: Array) -> str:
+    def _geometry_key(self, begin: Floats) -> str:
         """Return the cache key of an assessment: all of its inputs."""
         digest = hashlib.sha256(f"geometry {equations_version()}|{self.automaton.mechanism.digest}|".encode())
         digest.update(self.parameters.tobytes() + begin.tobytes())
@@ -497,7 +497,7 @@ def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = Non
 def _unpickled(
     data: bytes,
     values: Mapping[str, ParameterValue],
-    parameters: Array,
+    parameters: Floats,
     initial: str,
     start: InitialState | None,
     geometry: GeometricFeasibility | None,

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode, slip_angle
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.mode_programs import active_rows, mode_matrices
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.program import Counts, Program
@@ -37,7 +37,7 @@ class NamedArray:
         For each axis the names of its indices, in order; a repeated name means its first occurrence.
     """
 
-    values: Array
+    values: Floats
     names: tuple[tuple[str, ...], ...]
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class NamedArray:
 
 # -- One mode of a mode graph: its equations as numbers at a state, and as formulas --------------------------
 
-Values = Sequence[float] | Array
+Values = Sequence[float] | Floats
 Inputs = Mapping[str, float] | Sequence[float] | None
 AXES = ("x", "y", "z")
 SINGULAR = 1e-6  # below this smallest scaled pivot the chart is left for another
@@ -109,7 +109,7 @@ class ModeView:
     Obtained as ``graph.modes[name]``.
     """
 
-    def __init__(self, automaton: Automaton, mode: DerivedMode, parameters: Array) -> None:
+    def __init__(self, automaton: Automaton, mode: DerivedMode, parameters: Floats) -> None:
         self._automaton = automaton
         self._mode = mode
         self._parameters = parameters
@@ -155,7 +155,7 @@ class ModeView:
         w: Inputs = None,
         *,
         directions: Mapping[str, float] | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Floats, Floats]:
         """Return ``q_dot`` (n_q,) and ``u_dot`` (n_u,) at a state, SI units.
 
         Parameters
@@ -186,7 +186,7 @@ class ModeView:
         w: Inputs = None,
         *,
         directions: Mapping[str, float] | None = None,
-    ) -> dict[str, Array]:
+    ) -> dict[str, Floats]:
         """Return the forces of all contacts and constraints by name, normal before tangent (N or N·m).
 
         The sign follows ``M u̇ = f + Σ Aᵀ λ``: a positive normal force pushes apart.
@@ -351,7 +351,7 @@ class ModeView:
         u: Values,
         w: Inputs,
         directions: Mapping[str, float] | None,
-    ) -> dict[str, Array]:
+    ) -> dict[str, Floats]:
         x, c = self._arguments(q, u, w)
         c[self._automaton.terms.layout.sigma_slice] = self._directions(t, x, c, directions or {})
         values = self._mode.programs.full.evaluate(t, x, c)
@@ -360,14 +360,14 @@ class ModeView:
             values = self._automaton.derive(self._mode.states, t, x, c).programs.full.evaluate(t, x, c)
         return values
 
-    def _arguments(self, q: Values, u: Values, w: Inputs) -> tuple[Array, Array]:
+    def _arguments(self, q: Values, u: Values, w: Inputs) -> tuple[Floats, Floats]:
         """Return the state and a context without slip directions."""
         layout = self._automaton.terms.layout
         c = np.zeros(layout.n_c)
         c[layout.p_slice], c[layout.w_slice] = self._parameters, _inputs(w, layout.w)
         return np.concatenate([_vector("q", q, layout.q), _vector("u", u, layout.u)]), c
 
-    def _directions(self, t: float, x: Array, c: Array, given: Mapping[str, float]) -> Array:
+    def _directions(self, t: float, x: Floats, c: Floats, given: Mapping[str, float]) -> Floats:
         contacts = self._automaton.contacts
         for name, direction in given.items():
             if name not in self.states:
@@ -395,14 +395,14 @@ class ModeView:
         return sigma
 
 
-def _vector(what: str, values: Values, names: Sequence[str]) -> Array:
+def _vector(what: str, values: Values, names: Sequence[str]) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (len(names),):
         raise InputError(f"'{what}' has the wrong shape", found=str(array.shape), allowed=f"({len(names)},): {names}")
     return array
 
 
-def _inputs(w: Inputs, names: Sequence[str]) -> Array:
+def _inputs(w: Inputs, names: Sequence[str]) -> Floats:
     if w is None:
         return np.zeros(len(names))
     if isinstance(w, Mapping):

@@ -19,9 +19,10 @@ from fsm_dyn.automaton.geometric_proofs import (
     weighted_sum,
 )
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.values import coordinate_bounds, named_values
-from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.programs.program import Program
 
 # -- Interval arithmetic of mpmath ---------------------------------------------------------------------------
 #
@@ -264,7 +265,7 @@ Box: TypeAlias = "list[Bounds]"
 
 def check_proofs(
     automaton: Automaton,
-    parameters: Array,
+    parameters: Floats,
     proofs: GeometricProofs,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> int:
@@ -292,7 +293,7 @@ def check_proofs(
 class _CheckedProof:
     """One proof with the program of its conditions, over the space of all arguments."""
 
-    def __init__(self, automaton: Automaton, parameters: Array, proof: ExclusionProof, margin: float) -> None:
+    def __init__(self, automaton: Automaton, parameters: Floats, proof: ExclusionProof, margin: float) -> None:
         self.automaton, self.proof = automaton, proof
         self.states = self._states()
         self.rows = (
@@ -390,7 +391,7 @@ class _CheckedProof:
                 goals.append((value, bounds(low, high)))
         return part, goals
 
-    def _space(self, parameters: Array) -> Box:
+    def _space(self, parameters: Floats) -> Box:
         """Return the bounds of all arguments: parameters, stated ranges, time from zero on."""
         layout, mechanism = self.automaton.terms.layout, self.automaton.mechanism
         space: list[Bounds] = [NUMBERS] * len(layout.arguments)

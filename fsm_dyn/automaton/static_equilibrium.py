@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState, check_names, find_initial_state, fixed_codes
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.assembly import PrescribedValues
@@ -29,7 +29,6 @@ from fsm_dyn.programs.traversal import gradient
 # candidate then gives full precision. Redundant contacts make K singular, which is harmless. Moreau, *Some numerical
 # methods in multibody dynamics*, 1999, section 5.
 
-Array = npt.NDArray[np.float64]
 
 SWEEPS = 400
 SETTLED = 1e-13
@@ -46,21 +45,21 @@ class Unknowns:
     ``bound`` the coefficient or the force; ``drive`` the sign of a slip that continues under any forces, else 0.
     """
 
-    kind: npt.NDArray[np.int64]
-    normal: npt.NDArray[np.int64]
-    bound: Array
-    drive: Array
+    kind: Integers
+    normal: Integers
+    bound: Floats
+    drive: Floats
 
     def __len__(self) -> int:
         return len(self.kind)
 
-    def limit(self, i: int, forces: Array) -> float:
+    def limit(self, i: int, forces: Floats) -> float:
         """The largest force of tangent ``i``."""
         normal = self.normal[i]
         return float(self.bound[i]) * (max(float(forces[normal]), 0.0) if normal >= 0 else 1.0)
 
 
-def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Array:
+def solve_contacts(K: Floats, d: Floats, unknowns: Unknowns, guess: Floats) -> Floats:
     """Return the forces, shape (n,), from a guess of them.
 
     ``K``, shape (n, n): response of each row to a unit force along each. ``d``, shape (n,): response of each row
@@ -84,7 +83,7 @@ def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Arra
     return forces if found is None else found
 
 
-def _admitted(unknowns: Unknowns, i: int, value: float, forces: Array) -> float:
+def _admitted(unknowns: Unknowns, i: int, value: float, forces: Floats) -> float:
     if unknowns.kind[i] == 0:
         return max(value, 0.0)
     limit = unknowns.limit(i, forces)
@@ -93,7 +92,7 @@ def _admitted(unknowns: Unknowns, i: int, value: float, forces: Array) -> float:
     return min(max(value, -limit), limit)
 
 
-def _polished(K: Array, d: Array, unknowns: Unknowns, forces: Array) -> Array | None:
+def _polished(K: Floats, d: Floats, unknowns: Unknowns, forces: Floats) -> Floats | None:
     """Solve the equations of the candidate of the sweeps; None if it is inconsistent."""
     small = 1e-9 * (1.0 + np.abs(forces).max(initial=0.0))
     choice = np.zeros(len(unknowns), dtype=np.int64)
@@ -108,7 +107,7 @@ def _polished(K: Array, d: Array, unknowns: Unknowns, forces: Array) -> Array | 
     return found if _bears(K, d, unknowns, choice, found) else None
 
 
-def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Array) -> Array | None:
+def _pivoted(K: Floats, d: Floats, unknowns: Unknowns, forces: Floats, diagonal: Floats) -> Floats | None:
     """Update the candidate by its own solution until it is consistent; None if this does not terminate.
 
     A normal carries load if ``λ - w/K_ii`` is positive, a tangent sticks if this value is within its bound: Newton's
@@ -135,10 +134,10 @@ def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Ar
     return None
 
 
-def _solution(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64], near: Array) -> Array:
+def _solution(K: Floats, d: Floats, unknowns: Unknowns, choice: Integers, near: Floats) -> Floats:
     """Forces of a candidate: responses of held rows vanish, free forces are zero, sliding friction is at its bound."""
     n = len(unknowns)
-    carry: list[Array] = []
+    carry: list[Floats] = []
     offset = np.zeros(n)
     held = [i for i in range(n) if choice[i] == STATIC_HELD and not _idle(unknowns, choice, i)]
     for i in held:
@@ -157,16 +156,16 @@ def _solution(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int
     start = least_squares(basis, near - offset, 1e-15)
     remaining = (product(K, product(basis, start) + offset) + d)[held]
     step = least_squares(product(K, basis)[held], -remaining, 1e-12)
-    found: Array = product(basis, start + step) + offset
+    found: Floats = product(basis, start + step) + offset
     return found
 
 
-def _idle(unknowns: Unknowns, choice: npt.NDArray[np.int64], i: int) -> bool:
+def _idle(unknowns: Unknowns, choice: Integers, i: int) -> bool:
     """Whether `i` is a tangent of an unloaded contact."""
     return bool(unknowns.kind[i] == 1 and unknowns.normal[i] >= 0 and choice[unknowns.normal[i]] == STATIC_FREE)
 
 
-def _bears(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64], found: Array) -> bool:
+def _bears(K: Floats, d: Floats, unknowns: Unknowns, choice: Integers, found: Floats) -> bool:
     """Whether forces obey every bound, and the answers to them every gap."""
     small = 1e-9 * (1.0 + np.abs(found).max(initial=0.0))
     left = product(K, found) + d
@@ -218,14 +217,14 @@ class EquilibriumState:
     redundant; contact ``states``; slip directions ``sigma`` (n_contacts,).
     """
 
-    q: Array
-    multipliers: Array
+    q: Floats
+    multipliers: Floats
     states: tuple[int, ...]
-    sigma: Array
+    sigma: Floats
 
 
 def find_equilibrium(
-    automaton: Automaton, coordinates: Mapping[str, float], locks: Mapping[int, int], t: float, context: Array
+    automaton: Automaton, coordinates: Mapping[str, float], locks: Mapping[int, int], t: float, context: Floats
 ) -> EquilibriumState:
     """Find a static equilibrium by relaxation from a configuration.
 
@@ -237,7 +236,7 @@ def find_equilibrium(
 
 
 class _Settling:
-    def __init__(self, automaton: Automaton, locks: Mapping[int, int], t: float, context: Array) -> None:
+    def __init__(self, automaton: Automaton, locks: Mapping[int, int], t: float, context: Floats) -> None:
         self.automaton = automaton
         for contact in automaton.contacts:
             if contact.contact_law.loaded:
@@ -287,7 +286,7 @@ class _Settling:
             last = step
         raise self._given_up(q, forces)
 
-    def _given_up(self, q: Array, forces: Array) -> ModelError:
+    def _given_up(self, q: Floats, forces: Floats) -> ModelError:
         layout = self.layout
         balance = np.abs(self._balance(self._terms(q, forces), forces)) / self.own.f
         q = q * self.own.q
@@ -301,15 +300,15 @@ class _Settling:
             " holds it",
         )
 
-    def _moved(self, q: Array, step: Array) -> Array:
-        moved: Array = q + product(
+    def _moved(self, q: Floats, step: Floats) -> Floats:
+        moved: Floats = q + product(
             self._terms(q, np.zeros(len(self.automaton.rows)))["W"][:, : len(self.layout.u)], step
         )
         for first in self.automaton.quaternions:
             moved[first : first + 4] /= norm(moved[first : first + 4])
         return moved
 
-    def _newton(self, q: Array, forces: Array) -> EquilibriumState | None:
+    def _newton(self, q: Floats, forces: Floats) -> EquilibriumState | None:
         """The equilibrium of the current contact mode, if one nearby is stable and consistent with the contacts."""
         n_u, begin = len(self.layout.u), q
         terms = self._terms(q, forces)
@@ -339,7 +338,7 @@ class _Settling:
         balanced = np.abs(self._balance(terms, forces)).max() <= CONE * size
         return self._rest(q, forces, terms, size) if balanced and self._borne(terms, forces, size) else None
 
-    def _loaded(self, terms: dict[str, Array], forces: Array) -> list[int]:
+    def _loaded(self, terms: dict[str, Floats], forces: Floats) -> list[int]:
         """Rows of loaded contacts; all sticking ones hold, with or without a friction force."""
         rows = []
         for k, contact in enumerate(self.automaton.contacts):
@@ -354,7 +353,7 @@ class _Settling:
                 rows.append(tangent)
         return rows
 
-    def _borne(self, terms: dict[str, Array], forces: Array, size: float) -> bool:
+    def _borne(self, terms: dict[str, Floats], forces: Floats, size: float) -> bool:
         """Whether gaps and forces obey the contacts."""
         small = CONE * size
         for k, contact in enumerate(self.automaton.contacts):
@@ -377,13 +376,13 @@ class _Settling:
                     return False
         return True
 
-    def _terms(self, q: Array, forces: Array) -> dict[str, Array]:
+    def _terms(self, q: Floats, forces: Floats) -> dict[str, Floats]:
         n_p = len(self.layout.p)
         x = np.concatenate([q * self.own.q, np.zeros(len(self.layout.u))])
         context = np.concatenate([self.context[:n_p], forces * self.own.forces, self.context[n_p:]])
         return self.own.terms(self.program.evaluate(self.t, x, context))
 
-    def _step(self, q: Array, forces: Array, tau: float) -> tuple[Array, Array, bool]:
+    def _step(self, q: Floats, forces: Floats, tau: float) -> tuple[Floats, Floats, bool]:
         """One implicit step: displacement (n_u,), forces (n_rows,), and whether every displacement is resisted.
 
         The turn of contact forces with the motion is neglected here: it may reduce the stiffness, and short steps do
@@ -413,10 +412,10 @@ class _Settling:
         new[held] = solution[n_u:]
         return solution[:n_u], new, True
 
-    def _positional(self, rows: list[int]) -> Array:
+    def _positional(self, rows: list[int]) -> Floats:
         return np.array([1.0 if self.automaton.rows[r].positional else 0.0 for r in rows])
 
-    def _unknowns(self, terms: dict[str, Array]) -> tuple[Unknowns, list[int], Array]:
+    def _unknowns(self, terms: dict[str, Floats]) -> tuple[Unknowns, list[int], Floats]:
         kind: list[int] = []
         normal: list[int] = []
         bound: list[float] = []
@@ -447,12 +446,12 @@ class _Settling:
         return Unknowns(np.array(kind, np.int64), np.array(normal, np.int64), np.array(bound), np.array(drive)), rows, \
             np.array(gaps)  # fmt: skip
 
-    def _balance(self, terms: dict[str, Array], forces: Array) -> Array:
+    def _balance(self, terms: dict[str, Floats], forces: Floats) -> Floats:
         n_u = len(self.layout.u)
-        balance: Array = terms["f"][:n_u] + product(terms["A"][:, :n_u].T, forces)
+        balance: Floats = terms["f"][:n_u] + product(terms["A"][:, :n_u].T, forces)
         return balance
 
-    def _rest(self, q: Array, forces: Array, terms: dict[str, Array], size: float) -> EquilibriumState | None:
+    def _rest(self, q: Floats, forces: Floats, terms: dict[str, Floats], size: float) -> EquilibriumState | None:
         """The equilibrium in its returned form; None if it is unstable."""
         n_u = len(self.layout.u)
         states, sigma, forces = [], np.zeros(len(self.automaton.contacts)), forces.copy()
@@ -503,7 +502,7 @@ class _OwnUnits:
         alone = np.array([c.contact_law.friction_only for c in contacts], bool)
         self.elastic, self.friction = normal, np.where(alone, tangent, tangent / normal)
 
-    def terms(self, values: Mapping[str, Array]) -> dict[str, Array]:
+    def terms(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the terms in these units."""
         n_u = len(self.u)
         speeds = self.rows / self.time
@@ -523,12 +522,12 @@ class _OwnUnits:
         }
 
 
-def _beyond(terms: Mapping[str, Array], k: int) -> bool:
+def _beyond(terms: Mapping[str, Floats], k: int) -> bool:
     """Whether a contact is beyond the end of its face, or one of its neighbours is behind the face."""
     return bool("reach" in terms and (terms["reach"][k] < 0.0 or terms["aspect"][k] < -TOUCHING))
 
 
-def _positive(H: Array, rows: Array, *, strict: bool = True) -> bool:
+def _positive(H: Floats, rows: Floats, *, strict: bool = True) -> bool:
     """Whether every displacement allowed by the rows is resisted."""
     n = len(H)
     null = np.eye(n)
@@ -583,7 +582,7 @@ def equilibrium_initial_state(
     values: Mapping[str, float],
     mode: str | None,
     t: float,
-    context: Array,
+    context: Floats,
     *,
     insists: bool = True,
 ) -> tuple[InitialState, EquilibriumState]:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int8]  # of contact states
 
-InputFunction = Callable[[FloatArray], FloatArray]
+InputFunction = Callable[[Floats], Floats]
 """``inputs(t)`` → inputs, their rates and second rates side by side, shape ``(n, 3 n_w)``, at times ``t`` of shape
 ``(n,)``, s; the limit from the right where an input jumps."""

@@ -8,9 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import DEPENDENT, Array, dependent_columns, least_squares, norm, product
+from fsm_dyn.derive.elimination import DEPENDENT, dependent_columns, least_squares, norm, product
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.program import Program
@@ -39,7 +40,7 @@ FARTHEST: Final = 1.5  # power of ten of the largest start of this search, in gi
 LOOKS: Final = 4  # next to the start, whether more rows are independent there
 STARTS: Final = 4  # of the search for the solutions of the second derivative, and as many for each vanishing row
 
-Motion = tuple[Array, Array]  # coordinates (n_q,) and speeds (n_u,)
+Motion = tuple[Floats, Floats]  # coordinates (n_q,) and speeds (n_u,)
 
 
 @dataclass(frozen=True)
@@ -50,25 +51,25 @@ class StartRows:
     """
 
     # from a configuration (n_q,): residuals (m,), and their derivatives along its free directions (m, n_ways)
-    closure: Callable[[Array], tuple[Array, Array]]
+    closure: Callable[[Floats], tuple[Floats, Floats]]
     # ``A`` (m, n_u), ``b`` (m,) and the rates of the coordinates (n_q,) of a configuration and speeds
-    motion: Callable[[Array, Array], tuple[Array, Array, Array]]
-    curvature: Callable[[Array, Array], Array]  # ``gamma`` (k, m) of a configuration and several speeds (k, n_u)
-    ways: Callable[[Array], Array]  # the free directions of a configuration (n_q, n_ways)
-    move: Callable[[Array, Array], Array]  # the configuration changed by (n_q,)
+    motion: Callable[[Floats, Floats], tuple[Floats, Floats, Floats]]
+    curvature: Callable[[Floats, Floats], Floats]  # ``gamma`` (k, m) of a configuration and several speeds (k, n_u)
+    ways: Callable[[Floats], Floats]  # the free directions of a configuration (n_q, n_ways)
+    move: Callable[[Floats, Floats], Floats]  # the configuration changed by (n_q,)
     # order_of_ways, order_of_speeds: columns in the order of choice as independent ones: given quantities come first
     order_of_ways: Sequence[int]
     order_of_speeds: Sequence[int]
     given_coordinates: Sequence[int]
     given_speeds: Sequence[int]
-    q_unit: Array  # shape (n_q,)
+    q_unit: Floats  # shape (n_q,)
 
-    def matrix(self, q: Array) -> Array:
+    def matrix(self, q: Floats) -> Floats:
         """Return the matrix of the rows at a configuration."""
         return self.motion(q, np.zeros(len(self.order_of_speeds)))[0]
 
 
-def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
+def motions_from(rows: StartRows, q: Floats, u: Floats) -> list[Motion]:
     """Return the starts of motions near ``q`` with the given speeds of ``u``.
 
     None if the start is not near a change point, or no branch has these speeds. ``q``, shape (n_q,): the configuration
@@ -92,7 +93,7 @@ def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
     return _through(rows, q, found)
 
 
-def remainders(rows: Array) -> tuple[Array, Array]:
+def remainders(rows: Floats) -> tuple[Floats, Floats]:
     """Return the remainder of each row after the projection on previous ones, the largest first, with the projections.
 
     ``rows``, shape (m, n). Returns ``left``, shape (m,); ``combinations``, shape (m, m): ``combinations @ rows`` are
@@ -114,7 +115,7 @@ def remainders(rows: Array) -> tuple[Array, Array]:
     return np.array([norm(work[i]) for i in order]), combinations[order]
 
 
-def _rank_grows(rows: StartRows, q: Array, u: Array, rank: int) -> bool:
+def _rank_grows(rows: StartRows, q: Floats, u: Floats, rank: int) -> bool:
     """Whether more rows are independent next to a start than at it; those redundant everywhere are not.
 
     Nearby configurations are taken along the known speeds and along others, as the known ones may lead back into the
@@ -131,12 +132,12 @@ def _rank_grows(rows: StartRows, q: Array, u: Array, rank: int) -> bool:
     return False
 
 
-def _pace(rows: StartRows, q: Array, rates: Array) -> float:
+def _pace(rows: StartRows, q: Floats, rates: Floats) -> float:
     """Return the time for a step of a coordinate by a small part of its size."""
     return TURN / max(float((np.abs(rates) / (rows.q_unit + np.abs(q))).max()), 1e-300)
 
 
-def _landed(rows: StartRows, q: Array, columns: Sequence[int] | None) -> Array | None:
+def _landed(rows: StartRows, q: Floats, columns: Sequence[int] | None) -> Floats | None:
     """Return the configuration put on the rows, by all ways or by some of them; None if there is none."""
     for _ in range(MOVES):
         residual, slopes = rows.closure(q)
@@ -152,14 +153,14 @@ def _landed(rows: StartRows, q: Array, columns: Sequence[int] | None) -> Array |
     return q if np.abs(rows.closure(q)[0]).max(initial=0.0) <= LANDED else None
 
 
-def _dependent(matrix: Array, order: Sequence[int]) -> list[int]:
+def _dependent(matrix: Floats, order: Sequence[int]) -> list[int]:
     """Return dependent columns with the rank of a matrix, preferably the last ones of an order if firm enough."""
     everything = dependent_columns(matrix, order)
     firm = dependent_columns(matrix, order, FIRM)
     return firm if len(firm) == len(everything) else everything
 
 
-def _limit(rows: StartRows, q: Array, u: Array) -> Motion | None:
+def _limit(rows: StartRows, q: Floats, u: Floats) -> Motion | None:
     """Return the start of the motion along the branch of the speeds ``u`` from ``q``, if there is one."""
     found = None
     for _ in range(REFINED):
@@ -173,7 +174,7 @@ def _limit(rows: StartRows, q: Array, u: Array) -> Motion | None:
     return found
 
 
-def _limit_along(rows: StartRows, q: Array, u: Array) -> Motion | None:
+def _limit_along(rows: StartRows, q: Floats, u: Floats) -> Motion | None:
     """Return coordinates and speeds in the middle of configurations on both sides along ``u``."""
     _, _, rates = rows.motion(q, u)
     time = _pace(rows, q, rates)
@@ -203,7 +204,7 @@ def _limit_along(rows: StartRows, q: Array, u: Array) -> Motion | None:
     return mean_q, mean_u
 
 
-def _completed(rows: StartRows, q: Array, u: Array, columns: Sequence[int]) -> Array | None:
+def _completed(rows: StartRows, q: Floats, u: Floats, columns: Sequence[int]) -> Floats | None:
     """Return the speeds, some columns of them solved from the rows; None if they contradict the rows."""
     A, b, _ = rows.motion(q, u)
     found = u.copy()
@@ -212,7 +213,7 @@ def _completed(rows: StartRows, q: Array, u: Array, columns: Sequence[int]) -> A
     return found if np.abs(product(A, found) + b).max() <= EXACT * (1.0 + np.abs(found).max()) else None
 
 
-def _through(rows: StartRows, q: Array, found: list[Motion]) -> list[Motion]:
+def _through(rows: StartRows, q: Floats, found: list[Motion]) -> list[Motion]:
     """Return the motion with the branch through the configuration; all motions if it is unknown."""
     away = sorted(float(np.abs((other - q) / rows.q_unit).max()) for other, _ in found)
     if len(found) < 2 or away[1] < NEAREST or away[0] > 0.1 * away[1]:
@@ -220,11 +221,11 @@ def _through(rows: StartRows, q: Array, found: list[Motion]) -> list[Motion]:
     return [one for one in found if float(np.abs((one[0] - q) / rows.q_unit).max()) == away[0]]
 
 
-def _same(one: Array, other: Array) -> bool:
+def _same(one: Floats, other: Floats) -> bool:
     return bool(np.abs(one - other).max() <= SAME * max(np.abs(one).max(), np.abs(other).max()))
 
 
-def _solutions(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array) -> list[Array]:
+def _solutions(rows: StartRows, q: Floats, u: Floats, strong: Floats, vanishing: Floats) -> list[Floats]:
     """Return the speeds allowed by the rows in a change point, from several starts of the search.
 
     ``strong``, shape (r, m): combinations of independent rows. ``vanishing``, shape (k, m): combinations with small
@@ -241,23 +242,25 @@ def _solutions(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Ar
     return found
 
 
-def _roots(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array, free: Sequence[int]) -> list[Array]:
+def _roots(
+    rows: StartRows, q: Floats, u: Floats, strong: Floats, vanishing: Floats, free: Sequence[int]
+) -> list[Floats]:
     """Return solutions of the rows in a change point, by Newton's method in the free speeds."""
     A, b, _ = rows.motion(q, u)
     size = float(np.abs(u).max())
     columns = list(free)
 
-    def equations(at: Array) -> Array:
+    def equations(at: Floats) -> Floats:
         (gamma,) = rows.curvature(q, at[None])
         return np.concatenate([product(strong, product(A, at) + b), product(vanishing, gamma) / size])
 
-    def slopes(at: Array) -> Array:
+    def slopes(at: Floats) -> Floats:
         steps = size * np.eye(len(at))[columns]  # exact, as the equations are of the second degree
         change = (rows.curvature(q, at + steps) - rows.curvature(q, at - steps)).T / (2.0 * size)
         return np.concatenate([product(strong, A[:, columns]), product(vanishing, change) / size])
 
     random = np.random.default_rng(20030818)
-    found: list[Array] = []
+    found: list[Floats] = []
     for start in range(STARTS + STARTS * len(vanishing)):
         at = u.copy()
         if start:
@@ -283,10 +286,10 @@ PLACES = 256  # samples of the curve
 STEPS = 60
 WHOLE_TURN = 2.0 * np.pi
 
-Follow = Callable[[Array], Array]
+Follow = Callable[[Floats], Floats]
 
 
-def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, context: Array) -> Follow:
+def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, context: Floats) -> Follow:
     """Return the function that sets these parameters of a configuration ``q`` to the contact points.
 
     ``geometry``: gives ``measure``, least at the contact point, and its derivatives ``slope`` and ``bend``;
@@ -297,12 +300,12 @@ def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, 
     if not places:
         return lambda q: q
 
-    def look(q: Array) -> dict[str, Array]:
+    def look(q: Floats) -> dict[str, Floats]:
         x = np.zeros((len(q), layout.n_x))
         x[:, : len(layout.q)] = q
         return geometry.evaluate(t, x, np.tile(context, (len(q), 1)))
 
-    def solved(q: Array) -> Array:
+    def solved(q: Floats) -> Floats:
         around = np.tile(q, (PLACES, 1))
         around[:, places] = np.linspace(0.0, WHOLE_TURN, PLACES, endpoint=False)[:, None]
         with np.errstate(all="ignore"):
@@ -319,7 +322,7 @@ def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, 
         found[places] = xi
         return beyond(found)
 
-    def beyond(found: Array) -> Array:
+    def beyond(found: Floats) -> Floats:
         """Solve for contact points far from all samples: beyond the ends of a piece."""
         values = look(found[None])
         for _ in range(STEPS):
@@ -368,14 +371,14 @@ class PrescribedValues:
     coordinates: Mapping[str, float]
     speeds: Mapping[str, float]
     t: float
-    context: Array
+    context: Floats
     guess: Mapping[str, float] = field(default_factory=dict)
     places: Mapping[str, Location] = field(default_factory=dict)
 
 
 def assemble(
     system: UnconstrainedSystem, states: Sequence[int], given: PrescribedValues, follow: Follow = np.copy
-) -> Array:
+) -> Floats:
     """Return the state ``x = [q, u]`` of a start in the mode with these contact states.
 
     ``follow``: sets the curve parameters of contacts (:func:`fsm_dyn.derive.assembly.curve_parameter_solver`). Raises
@@ -388,7 +391,9 @@ def assemble(
     return np.concatenate([q, _speeds(system, active, given, q)[0]])
 
 
-def _moving(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow, q: Array) -> Array:
+def _moving(
+    system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow, q: Floats
+) -> Floats:
     """Return the state of a start with speeds, badly determined by the rows near a change point."""
     u, contradiction = _speeds(system, active, given, q, raises=False)
     unit = np.ones(len(u)) if system.units is None else system.units.u
@@ -423,21 +428,21 @@ def _rows_about(system: UnconstrainedSystem, active: ActiveSet, given: Prescribe
         speeds = lengths / time
     closed = [k for k, row in enumerate(rows) if system.rows[row].positional]
 
-    def ways(q: Array) -> Array:
+    def ways(q: Floats) -> Floats:
         return free_directions(system, q, ())
 
-    def closure(q: Array) -> tuple[Array, Array]:
+    def closure(q: Floats) -> tuple[Floats, Floats]:
         values = system.configuration.evaluate(given.t, np.concatenate([follow(q), np.zeros(n_u)]), given.context)
         chosen, size = [rows[k] for k in closed], lengths[closed]
         slopes = product(values["jacobian"][chosen], ways(q))
         return values["residual"][chosen] / size, slopes / size[:, None]
 
-    def motion(q: Array, u: Array) -> tuple[Array, Array, Array]:
+    def motion(q: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
         values = system.evaluate(given.t, np.concatenate([follow(q), u * u_unit]), given.context)
         A = values["A"][rows][:, :n_u] * u_unit / speeds[:, None]
         return A, values["b"][rows] / speeds, values["q_dot"] * time
 
-    def curvature(q: Array, several: Array) -> Array:
+    def curvature(q: Floats, several: Floats) -> Floats:
         x = np.concatenate([np.tile(follow(q), (len(several), 1)), several * u_unit], axis=1)
         values = system.evaluate(given.t, x, np.tile(given.context, (len(several), 1)))
         return np.asarray(values["gamma"][:, rows] / speeds * time)
@@ -453,7 +458,7 @@ def _rows_about(system: UnconstrainedSystem, active: ActiveSet, given: Prescribe
     )  # fmt: skip
 
 
-def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow) -> Array:
+def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow) -> Floats:
     layout = system.layout
     q = np.array([given.coordinates.get(name, given.guess.get(name, 0.0)) for name in layout.q])
     for first in system.quaternions:
@@ -471,7 +476,7 @@ def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: Prescrib
     return follow(_close(system, system.configuration, rows, q, given, follow))
 
 
-def free_directions(system: UnconstrainedSystem, q: Array, given: Collection[str]) -> Array:
+def free_directions(system: UnconstrainedSystem, q: Floats, given: Collection[str]) -> Floats:
     """Free directions of the other coordinates, each by its unit, shape (n_q, n_ways), in declared order.
 
     A coordinate is a direction; Euler parameters, none of them given, have the turns about the body's three axes.
@@ -494,15 +499,15 @@ def _close(
     system: UnconstrainedSystem,
     program: Program,
     rows: Sequence[int],
-    q: Array,
+    q: Floats,
     given: PrescribedValues,
     follow: Follow,
-) -> Array:
+) -> Floats:
     """Solve the rows' residuals from ``q``; without convergence (links in one line) from a displaced start."""
     u = np.zeros(len(system.layout.u))
     sizes = np.ones(len(rows)) if system.units is None else system.units.scales.length * system.units.rows[list(rows)]
 
-    def terms(at: Array) -> tuple[Array, Array]:
+    def terms(at: Floats) -> tuple[Floats, Floats]:
         values = program.evaluate(given.t, np.concatenate([follow(at), u]), given.context)
         return values["residual"][list(rows)] / sizes, values["jacobian"][list(rows)] / sizes[:, None]
 
@@ -537,7 +542,7 @@ def _close(
     )
 
 
-def _conflicting(names: Sequence[str], given: Mapping[str, float], slopes: Array) -> list[str]:
+def _conflicting(names: Sequence[str], given: Mapping[str, float], slopes: Floats) -> list[str]:
     """Return the given values in a row, from its derivatives ``slopes`` by all of them."""
     return [name for name, slope in zip(names, slopes, strict=True) if name in given and slope]
 
@@ -547,7 +552,7 @@ def _place(names: Sequence[str], given: PrescribedValues) -> Location:
     return max((given.places[name] for name in names if name in given.places), default=NOWHERE)
 
 
-def _moved(system: UnconstrainedSystem, q: Array, step: Array) -> Array:
+def _moved(system: UnconstrainedSystem, q: Floats, step: Floats) -> Floats:
     moved = q + step
     for first in system.quaternions:
         moved[first : first + 4] /= norm(moved[first : first + 4])
@@ -555,8 +560,8 @@ def _moved(system: UnconstrainedSystem, q: Array, step: Array) -> Array:
 
 
 def _newton(
-    system: UnconstrainedSystem, terms: Callable[[Array], tuple[Array, Array]], q: Array, given: PrescribedValues
-) -> tuple[Array, Array]:
+    system: UnconstrainedSystem, terms: Callable[[Floats], tuple[Floats, Floats]], q: Floats, given: PrescribedValues
+) -> tuple[Floats, Floats]:
     """Newton's method, damped after Levenberg and Marquardt; returns the coordinates and the remaining residual.
 
     Undamped, it would leap by thousands of turns from configurations nearly in one line; the damping therefore
@@ -591,8 +596,8 @@ def _newton(
 
 
 def _speeds(
-    system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, q: Array, *, raises: bool = True
-) -> tuple[Array, ModelError | None]:
+    system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, q: Floats, *, raises: bool = True
+) -> tuple[Floats, ModelError | None]:
     """Return the speeds solved from the rows, and a contradiction between given speeds and rows, if not raised."""
     layout = system.layout
     n_u = len(layout.u)

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.graph import ExpressionGraph, Node
 
@@ -174,7 +174,6 @@ def leaves_first(defined: Mapping[int, Form], free: Iterable[int]) -> list[int]:
 # threshold). Such an order is a *chart*: valid near the samples; its pivots show the end of its validity
 # (docs/theory.md, "Charts").
 
-Array = npt.NDArray[np.float64]
 Matrix = list[list[Node]]
 
 THRESHOLD = 0.1  # an entry may be a pivot if it is at least this part of the largest of its row
@@ -232,10 +231,10 @@ class Factors:
 
 def eliminate(
     matrix: Sequence[Sequence[Node]],
-    samples: Array,
+    samples: Floats,
     columns: Sequence[int],
     order: Sequence[tuple[int, int]] | None = None,
-    partner: Array | None = None,
+    partner: Floats | None = None,
     kept: Sequence[int] | None = None,
 ) -> Factors:
     """Eliminate ``matrix`` (m, n) on nodes, pivoting in ``columns`` only.
@@ -286,7 +285,7 @@ def eliminate(
     return Factors(rows, tuple(steps), tuple(pivots), tuple(inverses), tuple(open_rows))
 
 
-def independent_rows(matrix: Array, sizes: Array, least: float) -> list[int] | None:
+def independent_rows(matrix: Floats, sizes: Floats, least: float) -> list[int] | None:
     """Return rows of a matrix (m, n) with its full rank, as independent of each other as possible.
 
     None if no row depends on others. The choice matters in an overconstrained closed loop: the kept rows may become
@@ -308,13 +307,13 @@ def independent_rows(matrix: Array, sizes: Array, least: float) -> list[int] | N
     return None
 
 
-def _ratio(entry: Array, pivot: Array) -> Array:
+def _ratio(entry: Floats, pivot: Floats) -> Floats:
     safe = np.where(pivot == 0.0, 1.0, pivot)
     return np.where(pivot == 0.0, 0.0, entry / safe)
 
 
 def _choose(
-    rows: Matrix, numbers: Array, own: int, open_rows: Sequence[int], open_columns: Sequence[int]
+    rows: Matrix, numbers: Floats, own: int, open_rows: Sequence[int], open_columns: Sequence[int]
 ) -> tuple[int, int] | None:
     """Pick the pivot of least fill among those large enough in every sample; None if no rank is left.
 
@@ -392,19 +391,19 @@ def solve_symmetric(matrix: Matrix, right: Sequence[Node]) -> tuple[list[Node], 
 DEPENDENT = 1e-9  # relative to the largest entry; below it a column is zero
 
 
-def product(a: Array, b: Array) -> Array:
+def product(a: Floats, b: Floats) -> Floats:
     """Return ``a @ b`` for shapes (m, n) with (n,) or (n, p)."""
     terms = a * b if b.ndim == 1 else a[:, :, None] * b[None]
-    summed: Array = terms.sum(axis=1)
+    summed: Floats = terms.sum(axis=1)
     return summed
 
 
-def norm(vector: Array) -> float:
+def norm(vector: Floats) -> float:
     """Return the Euclidean norm of a vector, shape (n,)."""
     return math.sqrt(float((vector * vector).sum()))
 
 
-def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDENT) -> list[int]:
+def dependent_columns(matrix: Floats, free: Sequence[int], least: float = DEPENDENT) -> list[int]:
     """Choose, from the columns ``free``, the fewest with the full rank of the rows; later ones are preferred.
 
     ``matrix``, shape (m, n); ``least``: least remainder of a chosen column, relative to the largest entry.
@@ -423,7 +422,7 @@ def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDE
     return sorted(chosen)
 
 
-def least_squares(matrix: Array, right: Array, rcond: float) -> Array:
+def least_squares(matrix: Floats, right: Floats, rcond: float) -> Floats:
     """Return the solution of least norm of ``matrix @ x = right`` in the sense of least squares.
 
     By Householder's reflections with interchanges of columns, and for a rank deficiency once more from the other side:
@@ -445,7 +444,7 @@ def least_squares(matrix: Array, right: Array, rcond: float) -> Array:
     return found[:, 0] if right.ndim == 1 else found
 
 
-def _triangular(matrix: Array, right: Array, rcond: float) -> tuple[Array, Array, list[int]]:
+def _triangular(matrix: Floats, right: Floats, rcond: float) -> tuple[Floats, Floats, list[int]]:
     """Return R, shape (rank, n), the turned right-hand side, and the columns of ``matrix`` in the order of R."""
     work, right = matrix.astype(np.float64), right.astype(np.float64)
     m, n = work.shape
@@ -469,7 +468,7 @@ def _triangular(matrix: Array, right: Array, rcond: float) -> tuple[Array, Array
     return work[: min(m, n)], right[: min(m, n)], order
 
 
-def _back(upper: Array, right: Array) -> Array:
+def _back(upper: Floats, right: Floats) -> Floats:
     """Solve with an upper triangular matrix."""
     found = right.copy()
     for k in reversed(range(len(upper))):

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import RANK, Array, Factors, eliminate, independent_rows, solve_symmetric
+from fsm_dyn.derive.elimination import RANK, Factors, eliminate, independent_rows, solve_symmetric
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.language.scales import Units
 from fsm_dyn.programs import functions
@@ -129,7 +130,7 @@ class IndeterminateForces:
     """N: a list of nodes per indeterminate multiplier, one per row, and its values with closed contacts of the mode."""
 
     vectors: tuple[tuple[Node, ...], ...] = ()
-    numbers: Array | None = None
+    numbers: Floats | None = None
 
     @property
     def rows(self) -> tuple[int, ...]:
@@ -152,9 +153,9 @@ class LeastNormShares:
 
     parts: Mapping[int, Mapping[int, Node]]
     shares: Mapping[int, Mapping[int, Node]]
-    numbers: tuple[Array, Array]
+    numbers: tuple[Floats, Floats]
 
-    def force_rows(self, rows: Sequence[Sequence[Node]], samples: Array) -> tuple[list[list[Node]], Array]:
+    def force_rows(self, rows: Sequence[Sequence[Node]], samples: Floats) -> tuple[list[list[Node]], Floats]:
         """Return Gᵀ (m, n_u) of the pushes, and its samples, from those of the forces."""
         changed = [list(row) for row in rows]
         for dropped, parts in self.parts.items():
@@ -184,7 +185,7 @@ def least_norm_shares(
     factors: Factors,
     rows: Sequence[int],
     sliding: Sequence[tuple[int, int]],
-    samples: tuple[Array, Array, Array],
+    samples: tuple[Floats, Floats, Floats],
 ) -> LeastNormShares:
     """Find redundant rows whose friction affects the motion, and their shares of the forces of the rows kept.
 
@@ -214,7 +215,7 @@ def least_norm_shares(
     return LeastNormShares(parts, _solved_shares(parts, springs, zero), _sampled_shares(combined, springs))
 
 
-def _rows_that_share(combined: Array, H: Array, dropped: Sequence[int], turning: Sequence[int]) -> list[int]:
+def _rows_that_share(combined: Floats, H: Floats, dropped: Sequence[int], turning: Sequence[int]) -> list[int]:
     """Return the redundant rows whose shares affect the motion, and those sharing forces with them.
 
     ``combined`` (m, m): the redundant rows in terms of the rows kept; ``turning``: rows of contacts with a slip
@@ -250,7 +251,7 @@ def _solved_shares(
     return shares
 
 
-def _sampled_shares(combined: Array, springs: Mapping[int, Mapping[int, Node]]) -> tuple[Array, Array]:
+def _sampled_shares(combined: Floats, springs: Mapping[int, Mapping[int, Node]]) -> tuple[Floats, Floats]:
     """Return samples of R and C, zero for rows without shares."""
     R, C, order = np.zeros_like(combined), np.zeros_like(combined), list(springs)
     R[:, order] = combined[:, order]
@@ -275,7 +276,7 @@ def indeterminate_forces(
     factors: Factors,
     rows: Sequence[int],
     friction: Mapping[int, Sequence[tuple[int, Node]]],
-    place: tuple[float, Array, Array],
+    place: tuple[float, Floats, Floats],
     shared: Collection[int] = (),
 ) -> IndeterminateForces:
     """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part.
@@ -300,9 +301,9 @@ def indeterminate_forces(
     return IndeterminateForces(tuple(vectors), _evaluate(system, np.array(vectors, dtype=object), place))
 
 
-def _evaluate(system: UnconstrainedSystem, nodes: npt.NDArray[Any], place: tuple[float, Array, Array]) -> Array:
+def _evaluate(system: UnconstrainedSystem, nodes: npt.NDArray[Any], place: tuple[float, Floats, Floats]) -> Floats:
     t, x, c = place
-    values: Array = Program.from_nodes(system.layout, {"value": nodes}).evaluate(t, x, c)["value"]
+    values: Floats = Program.from_nodes(system.layout, {"value": nodes}).evaluate(t, x, c)["value"]
     return values
 
 
@@ -326,8 +327,14 @@ def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero:
 
 
 def closed_place(
-    configuration: Program, rows: Sequence[int], t: float, x: Array, c: Array, units: Units, quaternions: Sequence[int]
-) -> Array:
+    configuration: Program,
+    rows: Sequence[int],
+    t: float,
+    x: Floats,
+    c: Floats,
+    units: Units,
+    quaternions: Sequence[int],
+) -> Floats:
     """Return the state with the configuration brought onto ``rows``; unchanged without convergence.
 
     Indeterminate forces are a property of configurations with touching contacts of the mode.
@@ -426,13 +433,13 @@ class EmbeddedMode:
     reduced_mass: list[list[Node]]
     reduced_force: list[Node]
     open_forces: IndeterminateForces
-    static: Array  # (n_contacts,), at touching contacts of the mode
+    static: Floats  # (n_contacts,), at touching contacts of the mode
 
 
 def embed(
     system: UnconstrainedSystem,
     active: ActiveSet,
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None = None,
     held: EliminatedRows | None = None,
 ) -> EmbeddedMode:
@@ -509,7 +516,7 @@ def _reduced_equations(
 
 
 def _solve_reduced(
-    mass: list[list[Node]], force: list[Node], guide: Array | None, diagonal: Nodes
+    mass: list[list[Node]], force: list[Node], guide: Floats | None, diagonal: Nodes
 ) -> tuple[list[Node], list[Node]]:
     """Return the rates of the independent speeds and the pivots; with sliding the mass matrix is not symmetric.
 
@@ -536,16 +543,16 @@ class EliminatedRows:
     """The rows a mode holds, eliminated: numbers (n_samples, m, n_u) scaled, and the scaled pivots of the chart."""
 
     factors: Factors
-    numbers: Array
+    numbers: Floats
     pivots: list[Node]
 
 
 def eliminate_active_rows(
     system: UnconstrainedSystem,
     active: ActiveSet,
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None,
-    partner: Array | None = None,
+    partner: Floats | None = None,
     free: Sequence[int] = (),
 ) -> EliminatedRows:
     """Eliminate the active rows, in the order of ``chart`` or in one chosen from the samples; see :func:`embed`.
@@ -569,7 +576,7 @@ def eliminate_active_rows(
     return EliminatedRows(factors, numbers, pivots)
 
 
-def _place(samples: dict[str, Array]) -> tuple[float, Array, Array]:
+def _place(samples: dict[str, Floats]) -> tuple[float, Floats, Floats]:
     return float(samples["place_t"][0]), samples["place_x"], samples["place_c"]
 
 
@@ -583,7 +590,7 @@ def _sum(terms: Sequence[Node], last: Node) -> Node:
     return total if last.is_zero else total + last
 
 
-def column_scale(M: Array) -> Array:
+def column_scale(M: Floats) -> Floats:
     """``diag(M)^-1/2`` per sample, 1 for a massless speed: rows scaled by it do not depend on units."""
     diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2))
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
@@ -625,7 +632,7 @@ def force_rows(system: UnconstrainedSystem, active: ActiveSet) -> list[list[Node
     return H
 
 
-def force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array], scale: Array) -> Array:
+def force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Floats], scale: Floats) -> Floats:
     """Samples of Gᵀ in scaled speeds."""
     n_u, numbers = scale.shape[1], samples["A"][:, list(active.rows), : scale.shape[1]].copy()
     for row, contact in active.sliding:
@@ -636,7 +643,9 @@ def force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict[
     return numbers * scale[:, None, :]
 
 
-def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factors, independent: Sequence[int]) -> Array:
+def _reduced_numbers(
+    A: Floats, H: Floats, M: Floats, scale: Floats, factors: Factors, independent: Sequence[int]
+) -> Floats:
     """Samples of ``SᵀMT`` in scaled speeds, from those of A, Gᵀ and M; least squares if a chart is singular."""
     rows, dependent = [row for row, _ in factors.pivots], list(factors.columns)
     n_u, size = A.shape[2], len(independent)
@@ -655,7 +664,7 @@ def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factor
 
 
 def solve_general(
-    mass: list[list[Node]], force: list[Node], guide: Array, weights: Sequence[Node]
+    mass: list[list[Node]], force: list[Node], guide: Floats, weights: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
     """Solve with a mass matrix made unsymmetric by friction; returns x and the scaled pivots.
 
@@ -697,7 +706,7 @@ def all_multipliers(
     transposed: Factors,
     values: Sequence[Node],
     accelerations: Sequence[Node],
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     shares: LeastNormShares | None = None,
 ) -> tuple[list[Node], IndeterminateForces]:
     """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``, from those of active rows, and the mode's indeterminate forces.
@@ -734,7 +743,7 @@ def _scaled_pivots(
     A: list[list[Node]],
     M: list[list[Node]],
     factors: Factors,
-    size: Array | None = None,
+    size: Floats | None = None,
 ) -> list[Node]:
     """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular.
 
@@ -753,7 +762,7 @@ def _scaled_pivots(
     return pivots
 
 
-def _still_redundant(M: list[list[Node]], factors: Factors, size: Array) -> list[Node]:
+def _still_redundant(M: list[list[Node]], factors: Factors, size: Floats) -> list[Node]:
     """For each row dropped, 1 without a remainder, else 0: elsewhere it may be independent."""
     signs = []
     for row in factors.dropped:
@@ -765,7 +774,7 @@ def _still_redundant(M: list[list[Node]], factors: Factors, size: Array) -> list
     return signs
 
 
-def _unlike_friction(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Array]) -> bool:
+def _unlike_friction(system: UnconstrainedSystem, active: ActiveSet, samples: dict[str, Floats]) -> bool:
     """Whether coefficients or slip of two sliding contacts differ, at samples or for other values of parameters."""
     first, *others = [contact for _, contact in active.sliding]
     rows = [list(system.contacts[contact].tangent_rows) for contact in (first, *others)]
@@ -814,7 +823,7 @@ def _mass_pivots(mass: list[list[Node]], pivots: Sequence[Node]) -> list[Node]:
     ]
 
 
-def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Floats]) -> str:
     """Return the speeds without resistance in a combination of states, or an empty text.
 
     Bodies without mass are valid if the active rows leave no motion of theirs alone; otherwise ``SᵀMT`` is singular in

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import RANK, Array
+from fsm_dyn.derive.elimination import RANK
 from fsm_dyn.derive.embedding import ActiveSet, massless_speeds
 from fsm_dyn.derive.unconstrained_system import ContactInfo, RowInfo, UnconstrainedSystem
 from fsm_dyn.programs.traversal import support
@@ -92,7 +93,7 @@ def enumerate_modes(
     system: UnconstrainedSystem,
     patterns: Sequence[Pattern],
     only_listed: bool,
-    samples: Mapping[str, Array],
+    samples: Mapping[str, Floats],
     units: Mapping[str, str],
     imposed: frozenset[str] = frozenset(),
 ) -> Enumeration:
@@ -143,7 +144,7 @@ def _combinations(
 
 
 def infeasibility_reason(
-    system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array], units: Mapping[str, str]
+    system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Floats], units: Mapping[str, str]
 ) -> str:
     """Return why a mode is infeasible, or an empty text; ``units`` are those of gaps, by contact.
 
@@ -197,7 +198,7 @@ def _weighted_sum(weighted: Iterable[tuple[str, float]]) -> str:
     return " + ".join(terms).replace("+ -", "- ")
 
 
-def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Floats]) -> str:
     """Return the rows with contradictory speeds in a combination of states, or an empty text.
 
     Rows dependent in every sampled state have ``vᵀA = 0``; with ``vᵀb ≠ 0`` no speeds satisfy them. Only rows with a

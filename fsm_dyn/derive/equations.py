@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import sympy
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.compact_forms import compact_program, shortened
@@ -402,7 +403,7 @@ class KaneEquations:
         rows: tuple[str, ...],
         row_names: tuple[str, ...],
         guards: tuple[str, ...],
-        parameters: npt.NDArray[np.float64] | None = None,
+        parameters: Floats | None = None,
     ) -> None:
         self._parameters = parameters
         self.mechanism, self.mode = mechanism, mode
@@ -706,7 +707,7 @@ class KaneEquations:
         ]  # fmt: skip
         return AuxiliarySpeed(row, vectors[0], vectors[1], written[force])
 
-    def coupling(self, states: int = 2000) -> npt.NDArray[np.float64]:
+    def coupling(self, states: int = 2000) -> Floats:
         """Return how strongly the equations of the independent speeds are coupled, shape (p, p).
 
         Parameters
@@ -731,7 +732,7 @@ class KaneEquations:
         with np.errstate(all="ignore"):
             size = np.sqrt(np.abs(np.einsum("kii->ki", M)))
             shares = np.abs(M) / (size[:, :, None] * size[:, None, :])
-        found: npt.NDArray[np.float64] = np.where(np.isfinite(shares), shares, 0.0).max(axis=0, initial=0.0)
+        found: Floats = np.where(np.isfinite(shares), shares, 0.0).max(axis=0, initial=0.0)
         np.fill_diagonal(found, 0.0)
         return found
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Codes, Integers
 from fsm_dyn.derive.embedding import EmbeddedMode, Limit, determinate_limits
 from fsm_dyn.derive.tree_embedding import resultant
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem, name_in_common
@@ -285,7 +285,7 @@ class ListedGuards(Sequence[Guard]):
     ``numbers``, int64 array, shape (n,).
     """
 
-    def __init__(self, catalogue: GuardCatalogue, numbers: npt.NDArray[np.int64]) -> None:
+    def __init__(self, catalogue: GuardCatalogue, numbers: Integers) -> None:
         self.catalogue, self.numbers = catalogue, numbers
 
     def __len__(self) -> int:
@@ -334,7 +334,7 @@ class GuardCatalogue:
             self.guards += conditions
         self.most = int(self._count.max(axis=(0, 2), initial=0).sum()) + len(self.guards) - self._first_of
 
-    def of(self, states: Sequence[int] | npt.NDArray[np.int8], leaving: Sequence[int]) -> ListedGuards:
+    def of(self, states: Sequence[int] | Codes, leaving: Sequence[int]) -> ListedGuards:
         """Return the guards of a mode; arguments and order are those of :func:`list_guards`."""
         codes = np.asarray(states, np.int64)
         alone = np.ones(len(codes), np.int64)

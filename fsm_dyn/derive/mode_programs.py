@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array, Factors, eliminate, solve_symmetric
+from fsm_dyn.derive.elimination import Factors, eliminate, solve_symmetric
 from fsm_dyn.derive.embedding import (
     ActiveSet,
     EmbeddedMode,
@@ -42,7 +43,7 @@ from fsm_dyn.runtime.abi import GuardQuantity
 
 
 def by_multipliers(
-    system: UnconstrainedSystem, active: ActiveSet, embedded: EmbeddedMode, samples: dict[str, Array]
+    system: UnconstrainedSystem, active: ActiveSet, embedded: EmbeddedMode, samples: dict[str, Floats]
 ) -> EmbeddedMode:
     """Return a mode with ``λ`` from ``(A M⁻¹ Gᵀ) λ = -γ - A M⁻¹ f`` and ``u̇ = M⁻¹ (f + Gᵀ λ)``, in all speeds.
 
@@ -85,12 +86,12 @@ def by_multipliers(
     return with_bearing_loads(system, active, mode)
 
 
-def _numbers(system: UnconstrainedSystem, active: ActiveSet, kept: Sequence[int], samples: dict[str, Array]) -> Array:
+def _numbers(system: UnconstrainedSystem, active: ActiveSet, kept: Sequence[int], samples: dict[str, Floats]) -> Floats:
     """Return ``A M⁻¹ Gᵀ`` at the samples, shape (n, m, m)."""
     n_u = system.n_speeds
     rows, M = [active.rows[k] for k in kept], samples["M"][:, :n_u, :n_u]
     forces = force_samples(system, active, samples, np.ones_like(column_scale(M)))[:, list(kept)]
-    found: Array = samples["A"][:, rows, :n_u] @ np.linalg.solve(M, np.swapaxes(forces, 1, 2))
+    found: Floats = samples["A"][:, rows, :n_u] @ np.linalg.solve(M, np.swapaxes(forces, 1, 2))
     return found
 
 
@@ -110,7 +111,7 @@ def _product(a: Sequence[Node], b: Sequence[Node], zero: Node) -> Node:
 class Evaluates(Protocol):
     """Evaluates named outputs over many states at once: a straight-line program, or a substitute."""
 
-    def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> Mapping[str, Array]:
+    def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> Mapping[str, Floats]:
         """Return the outputs with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c).
 
         Of ``only`` some, the others may be left out.
@@ -171,7 +172,7 @@ def derive_mode(
     system: UnconstrainedSystem,
     states: Sequence[int],
     leaving: Sequence[int],
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None = None,
     together: bool = False,
 ) -> ModePrograms:
@@ -188,7 +189,7 @@ def derive_mode(
 def chart_with(
     system: UnconstrainedSystem,
     states: Sequence[int],
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     independent: Sequence[str],
     where: Location,
 ) -> tuple[tuple[int, int], ...]:
@@ -222,7 +223,7 @@ def _derive_mode(
     system: UnconstrainedSystem,
     states: Sequence[int],
     leaving: Sequence[int],
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None,
     together: bool,
 ) -> ModePrograms:

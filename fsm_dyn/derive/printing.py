@@ -11,12 +11,12 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import sympy
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.mathml import MathMLPresentationPrinter
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NO_DISTANCE
 from fsm_dyn.programs.graph import OPERATIONS, Node
@@ -365,7 +365,6 @@ def without_reciprocals(expression: sympy.Basic) -> sympy.Basic:
 
 # -- Differences of two expressions, term by term, in the words of a teacher ---------------------------------
 
-Array = npt.NDArray[np.float64]
 
 MOST_FACTORS: Final = 3  # of a product by which a term differs
 LARGEST_NUMBER: Final = 24  # numerator and denominator of a number by which a term differs
@@ -395,7 +394,7 @@ def compare_terms(
     student: Node,
     right: Node,
     names: Sequence[str],
-    values: Mapping[str, Array],
+    values: Mapping[str, Floats],
     factors: tuple[Sequence[str], Sequence[str]],
 ) -> tuple[list[Finding], int]:
     """Compare the coefficients of two polynomials.
@@ -430,7 +429,7 @@ def _coefficients(expression: Any, symbols: Sequence[Any]) -> dict[tuple[int, ..
     return None if any(value.has(*symbols) for value in found.values()) else found
 
 
-def _value_at(expression: Any, values: Mapping[str, Array]) -> Any:
+def _value_at(expression: Any, values: Mapping[str, Floats]) -> Any:
     """Return the numbers of a SymPy expression."""
     if expression.is_Symbol:
         return values[expression.name]
@@ -452,11 +451,11 @@ def _value_at(expression: Any, values: Mapping[str, Array]) -> Any:
 class _Terms:
     """Coefficients of monomials, compared at states."""
 
-    values: Mapping[str, Array]
+    values: Mapping[str, Floats]
     parameters: Sequence[str]
     coordinates: Sequence[str]
 
-    def numbers(self, expressions: Sequence[Any]) -> Array:
+    def numbers(self, expressions: Sequence[Any]) -> Floats:
         """Return values of SymPy expressions at the states, shape (n, states)."""
         shape = next(iter(self.values.values())).shape
         return np.array([np.broadcast_to(_value_at(e, self.values), shape) for e in expressions], dtype=float)
@@ -512,7 +511,7 @@ class _Terms:
             return Finding(label, "factor", ", ".join(parts))
         return None
 
-    def _products(self, student: Any, right: Any, ratio: Array) -> Iterator[Any]:
+    def _products(self, student: Any, right: Any, ratio: Floats) -> Iterator[Any]:
         """Yield products of few parameters and sines equal to a ratio at all states."""
         met = student.free_symbols | right.free_symbols
         atoms = [sympy.Symbol(name) for name in self.parameters]
@@ -551,7 +550,7 @@ class _Terms:
                         return Finding(label, kind, f"{verb} {', '.join(str(addends[i]) for i in chosen)}")
         return self._exchanged(label, addends, first, scale) or self._altered(label, student, addends, first, scale)
 
-    def _exchanged(self, label: str, addends: Sequence[Any], first: Array, scale: Array) -> Finding | None:
+    def _exchanged(self, label: str, addends: Sequence[Any], first: Floats, scale: Floats) -> Finding | None:
         for addend in addends:
             for this in sorted(addend.atoms(sympy.sin, sympy.cos), key=str):
                 other = (sympy.cos if isinstance(this, sympy.sin) else sympy.sin)(this.args[0])
@@ -560,7 +559,9 @@ class _Terms:
                     return Finding(label, "swapped", f"{this} and {other} exchanged in {addend}")
         return None
 
-    def _altered(self, label: str, student: Any, addends: Sequence[Any], first: Array, scale: Array) -> Finding | None:
+    def _altered(
+        self, label: str, student: Any, addends: Sequence[Any], first: Floats, scale: Floats
+    ) -> Finding | None:
         for form in self._forms(student):
             own = sympy.Add.make_args(form)
             mine = self.numbers(own)

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN
 from fsm_dyn.derive.speeds import SEED, natural_motion
@@ -18,8 +18,6 @@ from fsm_dyn.language.interfaces import PinEntry
 from fsm_dyn.language.model import Body
 from fsm_dyn.language.values import flat_values
 from fsm_dyn.programs.traversal import evaluate, support
-
-Array = npt.NDArray[np.float64]
 
 _STATES: Final = 6  # configurations at which motions are compared
 _EQUAL: Final = 1e-9  # of rates about 1
@@ -293,7 +291,7 @@ class Segmentation:
             kind = "joint"
         return TreeConnection(name, parent, segment.name, at, kind, _independent(twist))
 
-    def _without_hidden(self, twist: Array, joint: Joint) -> Array:
+    def _without_hidden(self, twist: Floats, joint: Joint) -> Floats:
         """Return relative motions without those that a joint's own rows prevent, which its friction needs."""
         hidden = {f"rate({name})" for name, _ in joint.hidden}
         kept = np.array([name not in hidden for name in self._motions.rates])
@@ -311,7 +309,7 @@ def _kind(slides: int, turns: int, freedoms: int, full: int) -> str:
     return "guide" if turns == 0 else "joint"
 
 
-def _rank(columns: Array) -> int:
+def _rank(columns: Floats) -> int:
     """Return the largest rank over the configurations, of which some may have no value."""
     known = columns[np.isfinite(columns).all(axis=(1, 2))]
     if not known.size:
@@ -319,7 +317,7 @@ def _rank(columns: Array) -> int:
     return int(max(np.linalg.matrix_rank(matrix, tol=_RANK) for matrix in known))
 
 
-def _independent(twist: Array) -> tuple[int, ...]:
+def _independent(twist: Floats) -> tuple[int, ...]:
     """Return numbers of columns that span all, each taken if it adds to those after it."""
     chosen: list[int] = []
     for k in reversed(range(twist.shape[2])):
@@ -351,13 +349,13 @@ class _SampledMotions:
         R = values[:, :first].reshape(-1, len(frames), 3, 3)
         self.turns = {name: R[:, i] for i, name in enumerate(frames)}
         count = len(values)
-        arms: dict[str, Array] = {name: np.zeros((count, 3)) for name in points}
+        arms: dict[str, Floats] = {name: np.zeros((count, 3)) for name in points}
         for k, (name, frame) in enumerate(offsets):
             arms[name] = arms[name] + np.einsum(
                 "nij,nj->ni", self.turns[frame], values[:, first + 3 * k : first + 3 * k + 3]
             )
         first += 3 * len(offsets)
-        self.places: dict[str, Array] = {ORIGIN: np.zeros((count, 3))}
+        self.places: dict[str, Floats] = {ORIGIN: np.zeros((count, 3))}
         for name in points[1:]:
             chain = system.points.chain(name)
             self.places[name] = np.sum([arms[p] for p in chain[1:]], axis=0)
@@ -370,7 +368,7 @@ class _SampledMotions:
         spins = values[:, first:].reshape(-1, len(frames), self.n + 1, 3)
         self.spins = {name: np.einsum("nij,ncj->nic", R[:, i], spins[:, i]) for i, name in enumerate(frames)}
 
-    def _numbers(self) -> Array:
+    def _numbers(self) -> Floats:
         system = self.system
         random = np.random.default_rng(SEED)
         known = flat_values(system.mechanism)
@@ -401,7 +399,7 @@ class _SampledMotions:
         """Whether a point moves as if it were fixed to a frame that moves with another point."""
         return _equal(self.velocities[point], self.carried(point, other, frame))
 
-    def carried(self, point: str, other: str, frame: str | None) -> Array:
+    def carried(self, point: str, other: str, frame: str | None) -> Floats:
         """Return the velocity of the point of a rigid body at the place of a point."""
         if frame is None:
             return self.velocities[other]
@@ -416,7 +414,7 @@ class _SampledMotions:
         """Return in how many directions a frame turns."""
         return 0 if frame is None else _rank(self.spins[frame][:, :, :-1])
 
-    def relative_twist(self, child: RigidSegment, parent: RigidSegment | None, at: str) -> Array:
+    def relative_twist(self, child: RigidSegment, parent: RigidSegment | None, at: str) -> Floats:
         """Return velocity and angular velocity of a segment against another at a point, without driven motion."""
         velocity = self.carried(at, child.center, child.frame)
         spin = np.zeros_like(velocity) if child.frame is None else self.spins[child.frame]
@@ -426,7 +424,7 @@ class _SampledMotions:
         return np.concatenate([velocity, spin], axis=1)[:, :, :-1]
 
 
-def _equal(a: Array, b: Array | float) -> bool:
+def _equal(a: Floats, b: Floats | float) -> bool:
     """Whether rates agree at all configurations at which they are known."""
     b = np.broadcast_to(b, a.shape)
     known = np.isfinite(a) & np.isfinite(b)

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.reduction import UNIT, Monomial, Polynomial, Reducer, TooLargeError, inverse, plus, scaled, times
@@ -25,7 +25,7 @@ from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent
 SEED = 20030818  # any fixed number: the meaning of a model does not change from run to run
 
 
-def sample(system: MechanismSymbols, nodes: Sequence[Node], count: int = 1) -> npt.NDArray[np.float64]:
+def sample(system: MechanismSymbols, nodes: Sequence[Node], count: int = 1) -> Floats:
     """Return the values of `nodes` at `count` arbitrary states, shape (count, len(nodes)).
 
     All symbols get arbitrary values between 0.3 and 1.3; Euler parameters are scaled to unit norm. ``system``: gives

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import ExpressionError, ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.kinematics import AXES, ORIGIN, Frames, Matrix, Points, Space, Vector
@@ -183,7 +183,6 @@ def _identifier(function: str, node: object) -> str:
 # at: slide*N.x}``, belongs to the child too if it moves like a point of it in the joint's motion without these
 # coordinates; so does the centre of a body, or the place of a shape, on the joint's own axis.
 
-Array = npt.NDArray[np.float64]
 
 NEWTONIAN: Final = "N"
 _PLACES: Final = 3  # configurations for the comparison of motions
@@ -239,8 +238,8 @@ class _Motions:
     """
 
     across: Mapping[str, bool]
-    along: Mapping[str, Array]
-    rigid: Mapping[str, Array]
+    along: Mapping[str, Floats]
+    rigid: Mapping[str, Floats]
 
     def is_of_child(self, point: str) -> bool:
         """Whether a point moves with the child."""
@@ -309,7 +308,7 @@ class _Geometry:
         found = self._numbers([n for k in compared for n in (*moves[k], *wanted[k])]).reshape(-1, len(compared), 2, 3)
         return _equal(found[:, :, 0], found[:, :, 1])
 
-    def _numbers(self, nodes: Sequence[Node]) -> Array:
+    def _numbers(self, nodes: Sequence[Node]) -> Floats:
         random = np.random.default_rng(_SEED)
         symbols = sorted(support(nodes) | {e for group in self._euler for e in group}, key=lambda node: node.name)
         values = {symbol.name: random.uniform(0.3, 1.3, _PLACES) for symbol in symbols}
@@ -371,7 +370,7 @@ def _moved(point: Point, displacement: Text) -> Point:
     return replace(point, at=Text(f"({point.at.text}) + {displacement.text}", point.at.where))
 
 
-def _equal(a: Array, b: Array) -> bool:
+def _equal(a: Floats, b: Floats) -> bool:
     """Whether rates agree at all configurations with known values."""
     known = np.isfinite(a) & np.isfinite(b)
     return bool((np.abs(a - b)[known] <= _EQUAL * (1.0 + np.abs(b[known]))).all())

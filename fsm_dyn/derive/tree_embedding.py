@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fsm_dyn.derive.elimination import Array
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.derive.embedding import (
     ActiveSet,
     EliminatedRows,
@@ -107,7 +107,7 @@ MOST_PRODUCTS = 20_000  # entries of M times independent speeds: beyond, embeddi
 def embed_along_tree(
     system: UnconstrainedSystem,
     active: ActiveSet,
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None = None,
     held: EliminatedRows | None = None,
 ) -> EmbeddedMode | None:
@@ -152,7 +152,7 @@ def embed_along_tree(
 def embed_cheapest(
     system: UnconstrainedSystem,
     active: ActiveSet,
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None = None,
 ) -> EmbeddedMode:
     """Embed an active set in the way with fewer operations; a certainly long way is not tried."""
@@ -162,7 +162,7 @@ def embed_cheapest(
 def _embed_cheapest(
     system: UnconstrainedSystem,
     active: ActiveSet,
-    samples: dict[str, Array],
+    samples: dict[str, Floats],
     chart: Sequence[tuple[int, int]] | None,
 ) -> EmbeddedMode:
     if system.tree is None or active.sliding:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.elimination import QuadraticForm, back_substitute, leaves_first
 from fsm_dyn.language.laws import Law, law_of
@@ -143,7 +144,6 @@ def _without(form: Mapping[int, Node], start: int, stop: int) -> dict[int, Node]
 #
 # No sympy here: a mode or a chart can be derived from a saved automaton, long after the model was compiled.
 
-Array = npt.NDArray[np.float64]
 Role = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
 
 #: slip speed from which on the direction of friction in space is that of the slip, in the mechanism's own units
@@ -376,7 +376,7 @@ class UnconstrainedSystem:
         """The load of a bearing, a symbol expressed in the reactions by the embedding."""
         return self.graph.symbol(f"{self.contacts[contact].name}.load")
 
-    def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
+    def evaluate(self, t: float, x: Floats, c: Floats) -> dict[str, Floats]:
         """Evaluate the terms with NumPy; leading axes of x and c broadcast."""
         return self.program.evaluate(t, x, c)
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Integers
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter, shared
 from fsm_dyn.live import tick as tick_data
@@ -493,9 +493,6 @@ class Driver:
 #
 # It receives and sends the same datagrams on the socket of the driver, which is connected by then, so only those of
 # the peer arrive. A header is read as two integers and a float, in the memory layout of a little-endian machine.
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 REASONS: Final = tuple(reason.name.lower().replace("_", " ") for reason in DropReason)

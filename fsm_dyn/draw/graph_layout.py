@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.svg import element, escaped, picture, text, width_of
@@ -149,7 +149,6 @@ STACK = 34.0  # between boxes of a layer
 LOOP = 30.0  # how far a loop rises
 _CLEAR = 5.0  # between a curve and its label
 
-FloatArray = NDArray[np.float64]
 Size = tuple[float, float]
 
 
@@ -158,7 +157,7 @@ class EdgeCurve:
     """One arrow: four control points of a cubic, shape (4, 2), and the centre of its label."""
 
     arrow: Arrow
-    control: FloatArray
+    control: Floats
     label: tuple[float, float]
 
 
@@ -225,7 +224,7 @@ class Router:
                 ports[arrow, end] = self.centres[key][1] + spacing * (0.5 * (len(found) - 1) - i)
         return ports
 
-    def _route(self, arrow: Arrow) -> tuple[FloatArray, FloatArray]:
+    def _route(self, arrow: Arrow) -> tuple[Floats, Floats]:
         """Return the control points of one arrow and the direction in which its label lies from it."""
         a, b = self._span(arrow)
         if arrow.source == arrow.target:
@@ -236,23 +235,23 @@ class Router:
             return self._between_layers(arrow)
         return self._around(arrow, forward=b > a)
 
-    def _loop(self, arrow: Arrow) -> FloatArray:
+    def _loop(self, arrow: Arrow) -> Floats:
         (x, y), (width, height) = self.centres[arrow.source], self.sizes[arrow.source]
         top, half = y + 0.5 * height, min(0.22 * width, 18.0)
         return np.array([[x + half, top], [x + 1.8 * half, top + LOOP], [x - 1.8 * half, top + LOOP], [x - half, top]])
 
-    def _end(self, arrow: Arrow, end: str, side: float) -> FloatArray:
+    def _end(self, arrow: Arrow, end: str, side: float) -> Floats:
         key = arrow.source if end == "source" else arrow.target
         return np.array([self.centres[key][0] + side * 0.5 * self.sizes[key][0], self.ports[arrow, end]])
 
-    def _between_layers(self, arrow: Arrow) -> tuple[FloatArray, FloatArray]:
+    def _between_layers(self, arrow: Arrow) -> tuple[Floats, Floats]:
         sign = self.side[arrow]
         start, end = self._end(arrow, "source", sign), self._end(arrow, "target", -sign)
         bend = sign * 12.0 if (arrow.target, arrow.source) in self.labels else 0.0
         reach = np.array([0.35 * (end[0] - start[0]), bend])
         return np.array([start, start + reach, end + reach * (-1.0, 1.0), end]), np.array([0.0, sign])
 
-    def _within_layer(self, arrow: Arrow) -> tuple[FloatArray, FloatArray]:
+    def _within_layer(self, arrow: Arrow) -> tuple[Floats, Floats]:
         """Bulge to one side, each further arc outside those before it."""
         sign = self.side[arrow]
         start, end = self._end(arrow, "source", sign), self._end(arrow, "target", sign)
@@ -263,7 +262,7 @@ class Router:
         outside = sign * (max(sign * start[0], sign * end[0]) + reach)
         return np.array([start, [outside, start[1]], [outside, end[1]], end]), np.array([sign, 0.0])
 
-    def _around(self, arrow: Arrow, forward: bool) -> tuple[FloatArray, FloatArray]:
+    def _around(self, arrow: Arrow, forward: bool) -> tuple[Floats, Floats]:
         """Pass over (forward) or under everything between two layers that are not neighbours."""
         sign = 1.0 if forward else -1.0
         (x0, y0), (x1, y1) = self.centres[arrow.source], self.centres[arrow.target]
@@ -281,7 +280,7 @@ class Router:
         return control, np.array([0.0, sign])
 
     def _label(
-        self, arrow: Arrow, control: FloatArray, side: FloatArray, taken: list[tuple[float, ...]], others: FloatArray
+        self, arrow: Arrow, control: Floats, side: Floats, taken: list[tuple[float, ...]], others: Floats
     ) -> tuple[float, float]:
         """Choose the position along the curve at which the label covers least."""
         width, height = self.labels[arrow.source, arrow.target]
@@ -303,7 +302,7 @@ class Router:
         return best
 
 
-def bezier(control: FloatArray, fraction: float) -> FloatArray:
+def bezier(control: Floats, fraction: float) -> Floats:
     """Return the point of a cubic at ``fraction`` between 0 and 1, shape (2,).
 
     ``control``, shape (4, 2): control points, pt.
@@ -484,9 +483,7 @@ def place_radially(diagram: Diagram, sizes: Mapping[str, Size]) -> Placement:
     return Placement({key: (float(x), float(y)) for key, (x, y) in place.items()}, curves)
 
 
-def _arc(
-    place: Mapping[str, FloatArray], sizes: Mapping[str, Size], source: str, target: str, middle: str
-) -> FloatArray:
+def _arc(place: Mapping[str, Floats], sizes: Mapping[str, Size], source: str, target: str, middle: str) -> Floats:
     """Return the control points of an arc between the borders of two boxes, shape (4, 2)."""
     a, b = place[source], place[target]
     way = b - a
@@ -500,7 +497,7 @@ def _arc(
     return np.array([_border(a, sizes[source], inner[0]), *inner, _border(b, sizes[target], inner[1])])
 
 
-def _border(centre: FloatArray, size: Size, towards: FloatArray) -> FloatArray:
+def _border(centre: Floats, size: Size, towards: Floats) -> Floats:
     """Return the point at which the way from a box's centre leaves the box."""
     way = towards - centre
     share = np.min(0.5 * np.array(size) / np.maximum(np.abs(way), 1e-9))
@@ -597,9 +594,7 @@ def _label_size(arrow: Arrow) -> Size:
     return max((width_of(words, _LABEL) for words in lines), default=0.0), _LEADING * _LABEL * len(lines)
 
 
-def _bounds(
-    placement: Placement, sizes: dict[str, Size], labels: dict[tuple[str, str], Size]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bounds(placement: Placement, sizes: dict[str, Size], labels: dict[tuple[str, str], Size]) -> tuple[Floats, Floats]:
     rectangles = [(*placement.centres[key], *size) for key, size in sizes.items()]
     rectangles += [(*curve.label, *labels[curve.arrow.source, curve.arrow.target]) for curve in placement.curves]
     corners = np.array(rectangles or [(0.0, 0.0, 10.0, 10.0)])
@@ -629,7 +624,7 @@ def _box(box: Box, x: float, y: float, size: Size, colour: str) -> str:
     return element("g", parts)
 
 
-def _arrow(curve: EdgeCurve, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+def _arrow(curve: EdgeCurve, low: Floats, high: Floats) -> str:
     a, b, c, d = np.stack([curve.control[:, 0] - low[0], high[1] - curve.control[:, 1]], axis=1)
     way = d - c
     way = way / max(float(np.hypot(*way)), 1e-9)
@@ -649,7 +644,7 @@ def _arrow(curve: EdgeCurve, low: NDArray[np.float64], high: NDArray[np.float64]
     )
 
 
-def _label(curve: EdgeCurve, size: Size, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
+def _label(curve: EdgeCurve, size: Size, low: Floats, high: Floats) -> str:
     lines = _label_lines(curve.arrow)
     if not lines:
         return ""

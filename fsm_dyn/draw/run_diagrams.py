@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import distinct_labels
@@ -22,7 +22,6 @@ from fsm_dyn.draw.svg import SOFT, TEXT, PhaseFill, element, escaped, picture, t
 #
 # Timeline of a run as data: bands of modes, transitions, columns by unit; its back ends only draw it.
 
-Floats = NDArray[np.float64]
 _CLOSE = 0.002  # of the run: transitions closer than this are drawn as one
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import assembled_states, fixed_codes
+from fsm_dyn.core.arrays import Codes
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, of_one_corner
@@ -409,7 +410,7 @@ def start_parameters(run: ExportedRun) -> frozenset[str]:
     return _of_start(run) & frozenset(name.partition("[")[0] for name in tunable_parameters(run))
 
 
-def start_reads(run: ExportedRun) -> NDArray[np.int8]:
+def start_reads(run: ExportedRun) -> Codes:
     """Return of each parameter whether the start reads it, and whether nothing else does."""
     automaton, known = run.automaton, start_parameters(run)
     layout, found = automaton.terms.layout, []
@@ -434,7 +435,7 @@ def program_arguments(program: Program) -> set[str]:
     return {name for k, name in enumerate(program.layout.p) if first + k in read}
 
 
-def start_values(run: ExportedRun) -> tuple[Program, NDArray[np.int8]]:
+def start_values(run: ExportedRun) -> tuple[Program, Codes]:
     """Return the program of the coordinates and speeds that the model states at the start, and which these are."""
     layout, stated = run.automaton.terms.layout, run.automaton.mechanism.initial.values
     graph = ExpressionGraph()
@@ -667,7 +668,7 @@ def has_settable_start(automaton: Automaton) -> bool:
     return not (automaton.curve_parameters or automaton.mechanism.kinks or automaton.mechanism.initial.settle)
 
 
-def start_states(automaton: Automaton) -> dict[str, NDArray[np.int8]]:
+def start_states(automaton: Automaton) -> dict[str, Codes]:
     """Return of each contact its state while a start is assembled, and whether the model states it."""
     fixed = fixed_codes(automaton, automaton.mechanism.initial.mode)
     assembled = np.array(assembled_states(automaton, fixed), np.int8)
@@ -676,7 +677,7 @@ def start_states(automaton: Automaton) -> dict[str, NDArray[np.int8]]:
     return {"start_states": np.append(assembled, none), "start_fixed": np.append(stated, none)}
 
 
-def input_moves(automaton: Automaton) -> NDArray[np.int8]:
+def input_moves(automaton: Automaton) -> Codes:
     """Return how each input changes: whether it drives a constraint on coordinates, or is boolean."""
     inputs = automaton.mechanism.inputs
     return np.array(

@@ -11,8 +11,8 @@ from typing import Any, Final
 from xml.etree.ElementTree import Comment, Element, SubElement, indent, tostring
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.exports.exported_run import ExportedRun, prefix_of
@@ -185,8 +185,7 @@ def _modifier(attributes: Mapping[str, str]) -> str:
 # -- MJCF: bodies, joints, stops, springs, shapes, loops as equalities -----------------------------------------
 
 
-Array = NDArray[np.float64]
-Linear = tuple[Array, dict[str, Array]]  # a constant, and coefficients of coordinates
+Linear = tuple[Floats, dict[str, Floats]]  # a constant, and coefficients of coordinates
 
 _ORIGIN: Final = "O"
 _CLOSE: Final = 1e-9  # relative deviation from a linear function
@@ -238,7 +237,7 @@ class _Node:
         return node
 
 
-def _triple(vector: Array) -> tuple[float, float, float]:
+def _triple(vector: Floats) -> tuple[float, float, float]:
     x, y, z = (float(value) + 0.0 for value in vector)
     return x, y, z
 
@@ -250,14 +249,14 @@ class _Ways:
         self.mechanism, self.values = mechanism, values
         self.frames = (NEWTONIAN, *mechanism.frames)
 
-    def linear(self, function: Callable[[Mapping[str, ParameterValue]], Array], text: Text) -> Linear:
+    def linear(self, function: Callable[[Mapping[str, ParameterValue]], Floats], text: Text) -> Linear:
         """Return a function of coordinates as a linear one.
 
         Raises InputError: it is not linear, or depends on more than parameters and coordinates.
         """
         names = [name for name in dict.fromkeys(free_names(parse(text))) if name in self.mechanism.coordinates]
 
-        def at(numbers: Sequence[float]) -> Array:
+        def at(numbers: Sequence[float]) -> Floats:
             return function({**self.values, **dict(zip(names, numbers, strict=True))})
 
         try:
@@ -432,7 +431,7 @@ class _MujocoModel:
             steps.pop()
         self.tree.reached(steps).fixed.append(element)
 
-    def _inertia(self, body: Body, mass: float) -> Array:
+    def _inertia(self, body: Body, mass: float) -> Floats:
         """Return the tensor about the centre (3, 3), kg m², with moments that a planar model leaves out."""
         found = {name: evaluate_expression(text, self.values) for name, text in body.inertia.items()}
         tensor = np.array([[found.get("".join(sorted(i + j)), 0.0) for j in "xyz"] for i in "xyz"])
@@ -667,10 +666,10 @@ class _MujocoModel:
             self.lacking.append(f"the constraint {row.name} exactly: a soft equality")
 
 
-def _rotation(turn: Array) -> Array:
+def _rotation(turn: Floats) -> Floats:
     """Return the rotation matrix of a turn, angle times axis (rad)."""
     angle = float(np.linalg.norm(turn))
     x, y, z = turn / angle
     k = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    found: Array = np.eye(3) + math.sin(angle) * k + (1.0 - math.cos(angle)) * (k @ k)
+    found: Floats = np.eye(3) + math.sin(angle) * k + (1.0 - math.cos(angle)) * (k @ k)
     return found

@@ -8,10 +8,8 @@ from dataclasses import field
 from functools import cached_property
 from typing import Any, Final, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.interfaces import listed_outputs
@@ -170,8 +168,8 @@ class ExportedRun:
     programs: Sequence[tuple[Program, Program]]  # sequence of (rhs, full): of the modes, in the order of the tables
     mode_names: Sequence[str]
     # x, c: float64 arrays: state and context at the start
-    x: NDArray[np.float64]
-    c: NDArray[np.float64]
+    x: Floats
+    c: Floats
     mode: int  # number of the mode at the start
     inputs: InputSignals  # the model's own schedule
     # resolved: an explicit method, ``until`` (s) the end of the model's own schedule, ``atol`` for each state

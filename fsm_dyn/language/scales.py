@@ -12,8 +12,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.check_expressions import check_expressions, scopes_and_dimensions
 from fsm_dyn.language.dimensions import QuantityAlgebra, Scope, declarations, expression_type, texts_of
@@ -24,8 +24,6 @@ from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.memory import is_condition
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.units import DIMENSIONLESS, ENERGY, LENGTH, TIME, Dimension, dimension_text, divide, multiply
-
-Array = NDArray[np.float64]
 
 _ROUNDING = 1e-12  # of the largest number of its dimension: one no larger is taken as zero
 _SURELY = 1e-6  # of a unit's step: beyond the rounding of its logarithm
@@ -135,7 +133,7 @@ class ScalesOfCases:
             self._steps = (inverse @ logarithms - list(LOWEST.values())) / STEP
             self._slopes = inverse[:, len(entries) - len(self._base) :] / STEP
 
-    def same(self, cases: Sequence[Mapping[str, ParameterValue]]) -> NDArray[np.bool_]:
+    def same(self, cases: Sequence[Mapping[str, ParameterValue]]) -> Booleans:
         """Return whether the units of each case are surely those of the other parameters, shape (n,)."""
         found = np.array([self._numbers_of(values) for values in cases]).reshape(len(cases), len(self._base))
         found[np.abs(found) <= self._least] = 0.0
@@ -145,10 +143,10 @@ class ScalesOfCases:
         steps = self._steps + np.where(self._used & np.isfinite(change), change, 0.0) @ self._slopes.T
         away = np.abs(steps - np.round(steps))
         same = (np.floor(steps) == np.floor(self._steps)) & (away > _SURELY)
-        stays: NDArray[np.bool_] = same.all(axis=1) & ~vanishes.any(axis=1)
+        stays: Booleans = same.all(axis=1) & ~vanishes.any(axis=1)
         return stays
 
-    def _numbers_of(self, values: Mapping[str, ParameterValue]) -> Array:
+    def _numbers_of(self, values: Mapping[str, ParameterValue]) -> Floats:
         found = [evaluate_expression(text, values) for text in self._texts]
         for name in self._names:
             value = values[name]
@@ -235,9 +233,9 @@ class Units:
     """
 
     scales: Scales
-    q: Array
-    u: Array
-    rows: Array
+    q: Floats
+    u: Floats
+    rows: Floats
 
     @property
     def speed(self) -> float:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 # -- Convex polyhedra ------------------------------------------------------------------------------------------
 
 
-Array = npt.NDArray[np.float64]
 Values = Mapping[str, ParameterValue]
 
 FLAT_FACE = 1e-9  # of a polyhedron's size: corners as near to one plane make a face
 
 
-def solid_corners(shape: SolidShape, values: Values) -> Array:
+def solid_corners(shape: SolidShape, values: Values) -> Floats:
     """Return the corners of a box or polyhedron in its frame, from its point, shape (n, 3), m.
 
     ``values``: all parameters, SI.
@@ -85,7 +84,7 @@ def polyhedron_faces(shape: PolyhedronShape, values: Values) -> tuple[tuple[int,
     return tuple(faces)
 
 
-def _around(places: Array, members: Sequence[int], normal: Array) -> tuple[int, ...]:
+def _around(places: Floats, members: Sequence[int], normal: Floats) -> tuple[int, ...]:
     """Return the corners of a face anticlockwise about its outward normal, the lowest first."""
     arms = places[list(members)] - places[list(members)].mean(axis=0)
     across = np.cross(normal, arms[0])
@@ -112,7 +111,7 @@ def formula_at(formula: tuple[Text, ...], angle: float, values: Mapping[str, Par
     return x, y
 
 
-def periodic_spline(places: Sequence[Sequence[float]] | npt.NDArray[np.float64]) -> CubicSpline:
+def periodic_spline(places: Sequence[Sequence[float]] | Floats) -> CubicSpline:
     """Return the periodic cubic spline through places (m), its parameter in proportion to the chords, over a turn."""
     from scipy.interpolate import CubicSpline  # only models with splines wait for it
 
@@ -129,7 +128,6 @@ def periodic_spline(places: Sequence[Sequence[float]] | npt.NDArray[np.float64])
 # most :data:`MOST_TURN` and bends one way. Its projection along the outward normal in its middle assigns one point of
 # the piece to every point before it, and this point moves smoothly.
 
-Floats = npt.NDArray[np.float64]
 
 LOOKS = 1440  # samples of a curve
 MOST_TURN = math.radians(110.0)  # of a piece

@@ -17,8 +17,8 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.files import read_file
 from fsm_dyn.core.records import dataclass
@@ -30,8 +30,6 @@ _ROUNDING: Final = 1e-9  # of the largest entry of an inertia
 _SMALLEST: Final = 1e-6  # m, radius of gyration that is none
 _MOVING: Final = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "planar": "planar"}
 _UNREAD: Final = ("visual", "transmission", "gazebo", "sensor", "safety_controller", "calibration", "material")
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ def model_from_urdf(path: str | Path) -> tuple[str, dict[str, int]]:
 # -- Numbers, rotations --------------------------------------------------------------------------------------
 
 
-def _numbers(text: str | None, usual: Sequence[float]) -> Array:
+def _numbers(text: str | None, usual: Sequence[float]) -> Floats:
     """Return the numbers of an attribute, as many as the usual ones."""
     values = np.array([float(word) for word in text.split()] if text is not None else usual, dtype=np.float64)
     if values.shape != (len(usual),) or not np.isfinite(values).all():
@@ -109,14 +107,14 @@ def _number(element: Element | None, name: str, usual: float) -> float:
     return usual if element is None else float(_numbers(element.get(name), (usual,))[0])
 
 
-def _origin(element: Element | None) -> tuple[Array, Array]:
+def _origin(element: Element | None) -> tuple[Floats, Floats]:
     """Return offset (m) and rotation matrix of an element with an ``origin``."""
     origin = None if element is None else element.find("origin")
     get = (lambda name: None) if origin is None else origin.get
     return _numbers(get("xyz"), (0.0, 0.0, 0.0)), rotation(_numbers(get("rpy"), (0.0, 0.0, 0.0)))
 
 
-def rotation(angles: Array) -> Array:
+def rotation(angles: Floats) -> Floats:
     """Return the rotation matrix (3, 3) of roll, pitch and yaw (rad), about fixed axes."""
     (a, b, c), (d, e, f) = np.cos(angles), np.sin(angles)
     rows = [
@@ -127,7 +125,7 @@ def rotation(angles: Array) -> Array:
     return np.array(rows)
 
 
-def angles_of(matrix: Array) -> Array:
+def angles_of(matrix: Floats) -> Floats:
     """Return roll, pitch and yaw (rad) of a rotation matrix."""
     pitch = math.atan2(-matrix[2, 0], math.hypot(matrix[0, 0], matrix[1, 0]))
     if math.hypot(matrix[0, 0], matrix[1, 0]) < 1e-12:  # roll and yaw about one axis
@@ -135,7 +133,7 @@ def angles_of(matrix: Array) -> Array:
     return np.array([math.atan2(matrix[2, 1], matrix[2, 2]), pitch, math.atan2(matrix[1, 0], matrix[0, 0])])
 
 
-def vector_text(values: Array, frame: str) -> str:
+def vector_text(values: Floats, frame: str) -> str:
     """Return a vector along the axes of a frame, in m."""
     parts = [f"{value!r} m*{frame}.{axis}" for value, axis in zip(values.tolist(), "xyz", strict=True) if value]
     return " + ".join(parts) or f"0*{frame}.x"
@@ -189,7 +187,7 @@ def _add_link(model: RobotModel, parent: Element | None, link: Element, joint: E
     model.dropped.update(child.tag for child in link if child.tag in _UNREAD)
 
 
-def turned_frame(model: RobotModel, frame: str, matrix: Array, name: str) -> str:
+def turned_frame(model: RobotModel, frame: str, matrix: Floats, name: str) -> str:
     """Return a frame turned against another one, which is the same if there is no turn."""
     if np.array_equal(matrix, np.eye(3)):
         return frame
@@ -224,7 +222,7 @@ def _add_joint(model: RobotModel, parent: LinkPlace, joint: Element, link: str) 
     return place
 
 
-def moved_place(model: RobotModel, base: LinkPlace, kind: str, axis: Array, names: tuple[str, str]) -> LinkPlace:
+def moved_place(model: RobotModel, base: LinkPlace, kind: str, axis: Floats, names: tuple[str, str]) -> LinkPlace:
     """Add a joint about or along an axis and return the place of its child, turned with it.
 
     ``base``: of the joint on its parent; ``kind``: ``revolute``, ``prismatic`` or ``planar``; ``axis``, shape (3,): in
@@ -247,7 +245,7 @@ def moved_place(model: RobotModel, base: LinkPlace, kind: str, axis: Array, name
     return LinkPlace(child if along else turned_frame(model, child, turn.T, link), f"{child}_origin")
 
 
-def _onto(axis: Array) -> Array:
+def _onto(axis: Floats) -> Floats:
     """Return a rotation that brings z onto an axis."""
     other = np.eye(3)[int(np.argmin(np.abs(axis)))]
     across = np.cross(other, axis)
@@ -374,7 +372,7 @@ def model_from_mjcf(path: str | Path) -> tuple[str, dict[str, int]]:
     return reader.text(), dict(reader.model.dropped)
 
 
-def _matrix(quaternion: Array) -> Array:
+def _matrix(quaternion: Floats) -> Floats:
     """Return the rotation matrix (3, 3) of a unit quaternion; exactly the identity for none."""
     w, x, y, z = quaternion
     rows = [
@@ -414,7 +412,7 @@ class _MujocoReader:
         found = self.mujoco.mj_id2name(self.m, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), number)
         return self.model.name(kind, found or f"{kind}{number}")
 
-    def _at(self, base: LinkPlace, offset: Array, name: str) -> str:
+    def _at(self, base: LinkPlace, offset: Floats, name: str) -> str:
         """Return a point by its offset in a frame, that of the base if there is none."""
         if not offset.any():
             return base.origin

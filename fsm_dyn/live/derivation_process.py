@@ -21,7 +21,7 @@ from typing import Any, Final
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.hybrid_automaton import Automaton, successors
 from fsm_dyn.automaton.initial_values import model_start
-from fsm_dyn.derive.elimination import Array
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.live import tick as tick_data
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED
@@ -37,7 +37,7 @@ _MODE: Final = FIXED.index("mode")
 States = tuple[int, ...]
 
 
-def message(automaton: Automaton, states: States, home: tuple[Array, Array]) -> bytes | None:
+def message(automaton: Automaton, states: States, home: tuple[Floats, Floats]) -> bytes | None:
     """Return the message with a mode's machine code: a line of JSON, object code; None if it stays online."""
     programs = own_programs(automaton, states, home)
     if programs is None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.build import axes_of
@@ -243,7 +243,6 @@ class Limits:
 
 # -- Device maps for devices with a zero of their own: selection of port axes, and offsets -------------------
 
-Floats = NDArray[np.float64]
 _STEP: Final = 1e-6  # of a coordinate, for a difference
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton import compilation, storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, warn_of_start
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import CoupledPort, PortAxis
@@ -53,8 +53,6 @@ from fsm_dyn.live.stepper import RATES, LiveStepper
 from fsm_dyn.live.tick import usual_substeps
 from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.runtime.abi import Counters
-
-Floats = NDArray[np.float64]
 
 LEAST_RATIO: Final = 0.15  # damping ratio of a port on its coupler: a key in slow motion does not ring
 MOST_PER_TICK: Final = 0.5  # share of a velocity removed by the damper in a tick: beyond 1 the sampled loop swings

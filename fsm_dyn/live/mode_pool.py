@@ -20,13 +20,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Codes, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.programs.kernels import BoundKernels
 from fsm_dyn.run import online as oc
-from fsm_dyn.run.executable import Array, ModeChart
+from fsm_dyn.run.executable import ModeChart
 from fsm_dyn.run.online import Context, OnlineExecutable, OnlineKernels, OnlineMode, routine_address
 from fsm_dyn.run.structures import GuardEnclosures, guard_enclosures
 from fsm_dyn.runtime.abi import NEVER, Event, OnlineKernel, Sizes
@@ -53,7 +54,7 @@ class OwnKernels:
 class _FromStock(OnlineKernels):
     """Kernels of a mode from the mode pool."""
 
-    def __init__(self, context: Context, table: npt.NDArray[np.int64], rhs: int, full: int, number: int) -> None:
+    def __init__(self, context: Context, table: Integers, rhs: int, full: int, number: int) -> None:
         self.context = context
         table[:] = context.packed.table  # the machine code reads its context here
         self.rhs, self.full, self.number = rhs, full, number
@@ -99,7 +100,7 @@ class PooledExecutable(OnlineExecutable):
     _pending: frozenset[tuple[int, ...]] = frozenset()  # modes with derived kernels not in the tables yet
     _ready: dict[tuple[int, ...], _ReadyMode]
     #: mode of the run under way and evaluations made in each, by their numbers; None: no run
-    under_way: Callable[[], tuple[int, npt.NDArray[np.int64]]] | None = None
+    under_way: Callable[[], tuple[int, Integers]] | None = None
 
     @cached_property
     def _lent(self) -> dict[int, int]:
@@ -134,7 +135,7 @@ class PooledExecutable(OnlineExecutable):
         self.mode_of(first).full.context()
         automaton.name_of(first)
 
-    def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
+    def check_listed(self, states: Codes, t: float) -> tuple[int, ...]:
         """Return contact states as codes; raise RunError if the model lists its modes without this one."""
         if self.automaton.mechanism.only_listed:
             return super().check_listed(states, t)
@@ -145,7 +146,7 @@ class PooledExecutable(OnlineExecutable):
         """Derived kernels of modes embedded online before, by contact states."""
         return {}
 
-    def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: npt.NDArray[np.int64]) -> int | None:
+    def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: Integers) -> int | None:
         """Switch a mode embedded online to derived kernels, from its next step on.
 
         ``spent``, int64 array: evaluations made in each mode of the tables. Returns evaluations after which the run
@@ -173,7 +174,7 @@ class PooledExecutable(OnlineExecutable):
         self.tables.mode_allowance[number] = evaluations
         return evaluations
 
-    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+    def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
         """Enter a mode's own kernels in the tables, if they are not there yet; some 10 us."""
         chart = self.charts[number]
         states = chart.programs.states
@@ -251,7 +252,7 @@ class PooledExecutable(OnlineExecutable):
         self.tables.mode_rhs[number], self.tables.mode_full[number] = chart.rhs, chart.full
         self._lent[number] = 0
 
-    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+    def provide_mode(self, states: Codes, t: float, x: Floats, c: Floats) -> Tables:
         """Append the mode with these contact states, or wake it; raise RunError if the model does not list it."""
         number = self._numbers.get(tuple(int(code) for code in states), -1)
         if number not in self._resting:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run.structures import Bundle
 from fsm_dyn.runtime.abi import PaceNumbers
@@ -164,7 +164,7 @@ def bin_upper_edge(number: int) -> int:
     return ((_SUB + number % _SUB + 1) << octave) - 1
 
 
-def percentiles(counts: NDArray[np.int64]) -> dict[str, float]:
+def percentiles(counts: Integers) -> dict[str, float]:
     """Return p50, p99, p99.9 and the maximum of a histogram, s; all NaN if it is empty."""
     total = int(counts.sum())
     names = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999, "worst": 1.0}

@@ -8,13 +8,13 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
 from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.live import sampled_loop as conditions
@@ -31,7 +31,6 @@ from fsm_dyn.live.sampled_loop import INPUT_LENGTH, SampledLoop, linearise_sampl
 # :class:`~fsm_dyn.live.sampled_loop.SampledLoop`; the velocity is the one reported by the device. No assumption is
 # made about frequencies, and aliasing is included: the loop is stable if and only if the map is (docs/theory.md).
 
-Floats = NDArray[np.float64]
 
 _MOST: Final = 1e4  # N s/m, of a device
 _HALVINGS: Final = 40
@@ -481,10 +480,10 @@ def inertia_seen(graph: ModeGraph, mode: str, port: str = "") -> dict[str, float
     program = automaton.derive(known[mode].states, 0.0, here.x, here.context).programs.rhs
     n_q = len(layout.q)
 
-    def rates(context: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rates(context: Floats) -> Floats:
         return np.asarray(program.evaluate(0.0, here.x, context)["x_dot"])[n_q:]
 
-    def speeds_at_port(u: NDArray[np.float64]) -> NDArray[np.float64]:
+    def speeds_at_port(u: Floats) -> Floats:
         x = here.x.copy()
         x[n_q:] = u
         return np.asarray(automaton.report.evaluate(0.0, x, here.context)["outputs"])

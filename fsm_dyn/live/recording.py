@@ -19,11 +19,11 @@ from typing import Annotated, Any, Final
 import msgspec
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.automaton.storage import from_bytes
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, Location
 from fsm_dyn.core.files import convert, decode, opened
 from fsm_dyn.core.records import dataclass
@@ -106,14 +106,14 @@ class MappedRows:
     def __len__(self) -> int:
         return int(self._firsts[-1])
 
-    def __getitem__(self, number: int) -> NDArray[np.float64]:
+    def __getitem__(self, number: int) -> Floats:
         """Return a row, shape (width,)."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         k = int(np.searchsorted(self._firsts, number, side="right")) - 1
         return np.array(self._parts[k][number - self._firsts[k]], dtype=np.float64)
 
-    def columns(self, numbers: Sequence[int]) -> NDArray[np.float64]:
+    def columns(self, numbers: Sequence[int]) -> Floats:
         """Return some columns, shape (len(numbers), n), each contiguous, in one pass over the file."""
         out = np.empty((len(numbers), len(self)))
         for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
@@ -121,7 +121,7 @@ class MappedRows:
                 own[first : first + len(part)] = part[:, number]
         return out
 
-    def whole(self) -> NDArray[np.float64]:
+    def whole(self) -> Floats:
         """Return all rows as one table, shape (n, width)."""
         table = np.empty((len(self), self._width))
         for part, first in zip(self._parts, self._firsts.tolist(), strict=False):
@@ -137,12 +137,12 @@ class Recording:
     graph: str  # the saved automaton
     columns: TickColumns
     table: MappedRows  # one row per tick
-    records: NDArray[np.float64]  # float64 array: one per transition, the number of its tick in front
+    records: Floats  # float64 array: one per transition, the number of its tick in front
     events: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = False  # whether the file was closed in order
 
     @cached_property
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Floats:
         """All rows in memory, shape (n, width); of a long recording hundreds of megabytes."""
         return self.table.whole()
 
@@ -184,7 +184,7 @@ def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
         yield "transitions"
 
 
-def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool:
+def _transitions_fit(records: Floats, automaton: Automaton) -> bool:
     """Whether all guards, contacts and candidates in the records of transitions exist."""
     guards, n_contacts = RecordColumn.GUARDS + MAX_FIRED * GUARD_WIDTH, len(automaton.contacts)
     width = guards + len(automaton.rows) + 2 * len(automaton.terms.layout.u)
@@ -475,7 +475,7 @@ class _File:
             self._file.close()
 
 
-def _as_json(columns: TickColumns, row: NDArray[np.float64]) -> bytes:
+def _as_json(columns: TickColumns, row: Floats) -> bytes:
     values = {
         name: value if math.isfinite(value) else None for name, value in zip(columns.names, row.tolist(), strict=True)
     }

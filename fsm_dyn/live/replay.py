@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.live.live_settings import LiveSettings
@@ -32,7 +32,6 @@ from fsm_dyn.runtime.abi import RecordColumn, Status, TickCounts, TickNumbers
 # -- Running ahead: a copy, some milliseconds before its run ---------------------------------------------------
 
 
-Floats = NDArray[np.float64]
 States = tuple[int, ...]
 _TIME, _MODE, _ENGAGEMENT = (FIXED.index(name) for name in ("t", "mode", "engagement"))
 _SUPPLIES: Final = 8  # most modes supplied in a tick of the copy
@@ -200,7 +199,7 @@ _ASKING: Final = (Status.NEED_MODE, Status.NEED_CHART, Status.BUFFER_FULL)
 _REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands with effects beyond the recorded inputs
 
 
-def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
+def replay(recorded: Recording) -> tuple[Floats, LiveStepper]:
     """Repeat the run of a recording tick by tick.
 
     Parameters
@@ -259,7 +258,7 @@ def _own_kernels(graph: ModeGraph, states: tuple[int, ...]) -> OwnKernels | None
     return OwnKernels(rhs, full, parts)
 
 
-def _stamped(row: NDArray[np.float64], stepper: LiveStepper) -> list[NDArray[np.float64]]:
+def _stamped(row: Floats, stepper: LiveStepper) -> list[Floats]:
     """Return the records of the latest transitions, the number of the tick in front."""
     return [np.concatenate([row[:1], record]) for record in stepper.records()]
 
@@ -287,7 +286,7 @@ def off_line(recorded: Recording) -> Trajectory:
     )
 
 
-def input_tables(recorded: Recording) -> dict[str, dict[str, NDArray[np.float64]]]:
+def input_tables(recorded: Recording) -> dict[str, dict[str, Floats]]:
     """Return the inputs of a recording as tables for :func:`fsm_dyn.run.simulator.simulate`.
 
     A run without commands makes the same transitions offline, bit for bit: see :func:`off_line`.

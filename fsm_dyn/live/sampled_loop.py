@@ -14,6 +14,7 @@ from fsm_dyn.analysis.linearisation import independent_coordinates, jacobian
 from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import ModePrograms
@@ -33,7 +34,6 @@ from fsm_dyn.run.integrators import METHODS, Tableau
 # the viscous damping of the device alone, ``T`` the period of the loop, ``K`` and ``B`` stiffness and damping felt,
 # the rate of the position being its backward difference. The only assumption on the hand is passivity.
 
-Floats = NDArray[np.float64]
 
 Complexes = NDArray[np.complex128]
 

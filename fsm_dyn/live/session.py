@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import RunError
 from fsm_dyn.core.interrupts import held_back
 from fsm_dyn.language.values import Parameters
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 # If the runtime can sleep (``runtime/pacing.c``), the thread never takes the interpreter lock: a derivation or a long
 # notebook cell does not stop the heartbeat.
 
-Integers = NDArray[np.int64]
 
 INTERVAL: Final = 0.02  # s
 _BEATS: Final = LiveHeader.OWNER_BEATS
@@ -243,7 +242,7 @@ class LiveSession:
 
     # -- running ahead -------------------------------------------------------------------------------------
 
-    def _latest(self) -> tuple[NDArray[np.float64], tuple[int, ...]] | None:
+    def _latest(self) -> tuple[Floats, tuple[int, ...]] | None:
         """Return the latest row with its contact states, None while the run rests or is behind."""
         header = self._block.header
         rows, _, _ = tick_data.take_rows(
@@ -296,7 +295,7 @@ class LiveSession:
         when = int(self._block.header[LiveHeader.NEXT_EVENT])
         return 1e-9 * when if when >= 0 else None
 
-    def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
+    def rows(self, since: int = 0) -> tuple[Floats, int]:
         """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next.
 
         Their modes are known when this returns, see :meth:`modes_at`. The ring keeps the latest 4095 rows; an event
@@ -367,7 +366,7 @@ class LiveSession:
             for record in records
         ], following
 
-    def records(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
+    def records(self, since: int = 0) -> tuple[Floats, int]:
         """Return the records behind :meth:`transitions`, the number of the tick in front, and the number to ask next.
 
         The modes they name are known when this returns: ``modes`` are the names, ``states`` the contact states.

@@ -9,12 +9,12 @@ from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import CoupledPort
@@ -58,9 +58,6 @@ from fsm_dyn.runtime.layouts import Checkpoints, Options, Tick
 from fsm_dyn.runtime.library import move
 
 # -- Checkpoints of a live run: copies of the stepper's state every few ticks, to rewind to ------------------
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 CHECKPOINTS: Final = Bundle(Checkpoints)

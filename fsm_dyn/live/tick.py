@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.elements import CoupledPort, PortAxis
@@ -29,9 +30,6 @@ from fsm_dyn.runtime.layouts import Tables, Tick
 
 # -- Shared memory: ring buffers, a mailbox and counters -------------------------------------------------------
 
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 HEADER: Final = 64  # words of the header, more than ``LiveHeader.COUNT``
 
@@ -513,7 +511,7 @@ class TickColumns:
             *motion,
         )
 
-    def as_dict(self, row: NDArray[np.float64], modes: tuple[str, ...]) -> dict[str, Any]:
+    def as_dict(self, row: Floats, modes: tuple[str, ...]) -> dict[str, Any]:
         """Return a row as a mapping, with the mode by its name."""
         found: dict[str, Any] = dict(zip(FIXED, row[: len(FIXED)].tolist(), strict=True))
         for name in ("tick", "status", "phase", "fault", "transitions", "buttons"):

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.live import controller as run_controller
 from fsm_dyn.live import pacing
@@ -38,8 +38,6 @@ from fsm_dyn.runtime.library import finish_tick
 # -- Outputs of a tick ---------------------------------------------------------------------------------------
 #
 # Outputs of a tick (``runtime/tick_step.c``): rings in shared memory and histograms of times.
-
-Floats = NDArray[np.float64]
 
 
 RING: Final = Bundle(Ring)
@@ -509,7 +507,7 @@ class TickProcess:
         self._busy(False)
 
 
-def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
+def _take_sent(force: Floats, sent: Sequence[float]) -> None:
     """Replace the force by the exerted force if it is smaller: the energy balance needs the exerted one."""
     for i, value in enumerate(sent):
         if abs(value) < abs(force[i]):

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import ADVANCED, FIXED, INCOMPLETE_COLUMN, TickColumns
@@ -24,7 +24,7 @@ _MODELS: Final = 8  # kept for later rows
 _HARMLESS: Final = frozenset({"run", "pause", "step"})  # commands that change neither state nor laws
 
 
-def parameter_changes(graph: ModeGraph, events: Sequence[Mapping[str, Any]]) -> list[tuple[float, FloatArray]]:
+def parameter_changes(graph: ModeGraph, events: Sequence[Mapping[str, Any]]) -> list[tuple[float, Floats]]:
     """Return the ticks since which something was changed from outside, with the parameters (n_p,) from there on.
 
     The first are those at the start, since minus infinity. Structural parameters change at a reset. ``graph``: of the
@@ -51,7 +51,7 @@ def samples_of_rows(
     graph: ModeGraph,
     executable: PooledExecutable,
     columns: TickColumns,
-    rows: FloatArray,
+    rows: Floats,
     states_at: Callable[[float], Sequence[tuple[int, ...]]],
     events: Sequence[Mapping[str, Any]],
     known: RunModels,
@@ -79,9 +79,7 @@ def samples_of_rows(
     )
 
 
-def _context(
-    layout: Layout, columns: TickColumns, rows: FloatArray, changes: Sequence[tuple[float, FloatArray]]
-) -> FloatArray:
+def _context(layout: Layout, columns: TickColumns, rows: Floats, changes: Sequence[tuple[float, Floats]]) -> Floats:
     """Return the context of every row, shape (n, n_c)."""
     context = np.zeros((len(rows), layout.n_c))
     since = np.array([tick for tick, _ in changes])
@@ -113,9 +111,9 @@ class _Ticks:
     """Ticks as steps: the states at both ends of each, and how the inputs run between."""
 
     ends: Samples  # rows ``2 k`` and ``2 k + 1`` are the ends of tick ``k``, shape (2 n,)
-    rates: FloatArray  # shape (2 n, n_q + n_u): of the states there
+    rates: Floats  # shape (2 n, n_q + n_u): of the states there
 
-    def between(self, times: FloatArray, first: IntArray) -> Samples:
+    def between(self, times: Floats, first: Integers) -> Samples:
         """Return samples within the ticks that begin at the rows ``first``, by cubics of states and inputs."""
         ends, layout = self.ends, self.ends.model.layout
         last = first + 1
@@ -131,12 +129,10 @@ class _Ticks:
         return Samples(ends.model, times, x, ends.mode[first], context)
 
 
-def _cubic(
-    s: FloatArray, h: FloatArray, a: FloatArray, rate_a: FloatArray, b: FloatArray, rate_b: FloatArray
-) -> FloatArray:
+def _cubic(s: Floats, h: Floats, a: Floats, rate_a: Floats, b: Floats, rate_b: Floats) -> Floats:
     """Return the cubic with values and rates at both ends of steps ``h`` (s), at their parts ``s``."""
     rise = b - a
-    found: FloatArray = a + s * rise + s * (1.0 - s) * ((h * rate_a - rise) * (1.0 - s) + (rise - h * rate_b) * s)
+    found: Floats = a + s * rise + s * (1.0 - s) * ((h * rate_a - rise) * (1.0 - s) + (rise - h * rate_b) * s)
     return found
 
 
@@ -144,7 +140,7 @@ def energy_warnings(
     graph: ModeGraph,
     executable: PooledExecutable,
     columns: TickColumns,
-    rows: FloatArray,
+    rows: Floats,
     states: Sequence[tuple[int, ...]],
     names: Sequence[str],
     events: Sequence[Mapping[str, Any]],
@@ -186,7 +182,7 @@ def energy_warnings(
     )
 
 
-def _retaken(ticks: _Ticks, chosen: IntArray) -> FloatArray:
+def _retaken(ticks: _Ticks, chosen: Integers) -> Floats:
     """Return the energy at the end of some ticks beyond that of short steps from their start, shape (m,), J.
 
     Motion faster than a tick is no defect of a run with substeps, but a cubic cannot show it.
@@ -194,7 +190,7 @@ def _retaken(ticks: _Ticks, chosen: IntArray) -> FloatArray:
     starts, ends = ticks.ends.only(2 * chosen), ticks.ends.only(2 * chosen + 1)
     h, x = (ends.t - starts.t) / _SHORTER, starts.x
 
-    def rates(part: float, state: FloatArray) -> FloatArray:
+    def rates(part: float, state: Floats) -> Floats:
         inner = ticks.between(starts.t + part * h, 2 * chosen)
         return _rates(Samples(inner.model, inner.t, state, inner.mode, inner.context))
 
@@ -206,21 +202,21 @@ def _retaken(ticks: _Ticks, chosen: IntArray) -> FloatArray:
         d = rates(k + 1.0, x + step * c)
         x = x + step * (a + 2.0 * b + 2.0 * c + d) / 6.0
     again = Samples(ends.model, ends.t, x, ends.mode, ends.context)
-    found: FloatArray = ends.kinetic_energy + ends.potential_energy - again.kinetic_energy - again.potential_energy
+    found: Floats = ends.kinetic_energy + ends.potential_energy - again.kinetic_energy - again.potential_energy
     return found
 
 
-def _followed(columns: TickColumns, rows: FloatArray) -> BoolArray:
+def _followed(columns: TickColumns, rows: Floats) -> Booleans:
     """Return after which rows a whole tick follows, in the same mode, without a transition or a sample, (n - 1,)."""
     a, b = rows[:-1], rows[1:]
     discrete = columns.places["discrete"]
     same = (a[:, _MODE] == b[:, _MODE]) & (a[:, _TRANSITIONS] == b[:, _TRANSITIONS]) & (b[:, _TICK] == a[:, _TICK] + 1)
     same &= (b[:, ADVANCED] != 0.0) & (a[:, INCOMPLETE_COLUMN] == 0.0) & (b[:, INCOMPLETE_COLUMN] == 0.0)
-    found: BoolArray = same & (b[:, _TIME] > a[:, _TIME]) & (a[:, discrete] == b[:, discrete]).all(axis=1)
+    found: Booleans = same & (b[:, _TIME] > a[:, _TIME]) & (a[:, discrete] == b[:, discrete]).all(axis=1)
     return found
 
 
-def _ticks(model: RunModel, columns: TickColumns, rows: FloatArray, first: IntArray) -> _Ticks:
+def _ticks(model: RunModel, columns: TickColumns, rows: Floats, first: Integers) -> _Ticks:
     """Return the ticks that follow rows: inputs are linear in a tick, or cubic where they are smooth."""
     both = np.stack([first, first + 1], axis=1).ravel()
     held, layout = np.zeros((len(both), model.layout.n_c - len(model.parameters))), model.layout
@@ -246,7 +242,7 @@ def _held(layout: Layout, part: slice) -> slice:
     return slice(part.start - len(layout.p), part.stop - len(layout.p))
 
 
-def _rates(ends: Samples) -> FloatArray:
+def _rates(ends: Samples) -> Floats:
     """Return the rates of the states of rows, shape (n, n_q + n_u)."""
     rates = np.zeros_like(ends.x)
     for index in np.flatnonzero(np.bincount(ends.mode)).tolist():

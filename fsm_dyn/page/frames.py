@@ -9,7 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, edges
 from fsm_dyn.automaton.mode_graph import ModeGraph, Outgoing, Successors, group_of, successors_of
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import shared_name
@@ -23,7 +23,7 @@ from fsm_dyn.live.device_map import coupled_ports
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.page.ports import PortHandles
-from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator, find_faces, find_grounds, find_solids
+from fsm_dyn.page.scene_drawing import Picture, RowEvaluator, find_faces, find_grounds, find_solids
 from fsm_dyn.programs.kernels import Kernel, compile_programs
 from fsm_dyn.run.contact_forces import Forces, InputPushes
 from fsm_dyn.run.pin_loads import words_of
@@ -45,7 +45,7 @@ class Impact:
     """Impulses of a transition: its time on the page (s), and the impulse of each connection, shape (6,), SI."""
 
     time: float
-    impulse: Mapping[str, FloatArray]
+    impulse: Mapping[str, Floats]
 
 
 def placed_pins(pins: Pins) -> list[Pin]:
@@ -55,11 +55,11 @@ def placed_pins(pins: Pins) -> list[Pin]:
 
 def loads_payload(
     samples: Samples,
-    clock: FloatArray,
+    clock: Floats,
     impacts: Sequence[Impact],
     words: Words,
-    flat: FloatArray | None,
-    packed: Callable[[FloatArray, str], str],
+    flat: Floats | None,
+    packed: Callable[[Floats, str], str],
 ) -> Any:
     """Return the payload of the connections of a finished run that have a place, without its contacts.
 
@@ -73,7 +73,7 @@ def loads_payload(
     largest = max((float(pin.magnitude.max(initial=0.0)) for pin in pins), default=0.0)
     chosen = _chosen(len(clock), len(pins))
 
-    def seen(vectors: FloatArray) -> str:
+    def seen(vectors: Floats) -> str:
         return packed((vectors if flat is None else vectors @ flat.T)[chosen], "<f4")
 
     def payload(pin: Pin) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def loads_payload(
     }
 
 
-def live_loads(samples: Samples, words: Words, flat: FloatArray | None) -> dict[str, Any]:
+def live_loads(samples: Samples, words: Words, flat: Floats | None) -> dict[str, Any]:
     """Return names and words of the connections of a live run that have a place; see :func:`live_forces`."""
     pins = placed_pins(samples.pins)
     return {
@@ -109,7 +109,7 @@ def live_loads(samples: Samples, words: Words, flat: FloatArray | None) -> dict[
     }
 
 
-def live_forces(sample: Samples, names: Sequence[str], flat: FloatArray | None) -> FloatArray:
+def live_forces(sample: Samples, names: Sequence[str], flat: Floats | None) -> Floats:
     """Return the forces in connections at one row, as numbers for the page.
 
     ``flat``, shape (2, 3): as for :func:`loads_payload`. Result: of each connection ``axes`` numbers of its place (m)
@@ -118,12 +118,12 @@ def live_forces(sample: Samples, names: Sequence[str], flat: FloatArray | None) 
     pins = sample.pins
     numbers = [list(pins).index(name) for name in names]
     place, force = pins.table["place"][0, numbers], pins.table["wrench"][0, numbers, :3]
-    shared: BoolArray = np.asarray(pins.undetermined[0, numbers].any(axis=1))
+    shared: Booleans = np.asarray(pins.undetermined[0, numbers].any(axis=1))
     seen = [vectors if flat is None else vectors @ flat.T for vectors in (place, force)]
     return np.hstack([*seen, np.linalg.norm(force, axis=1)[:, None], shared[:, None]]).ravel()
 
 
-def _chosen(instants_count: int, pins_count: int) -> IntArray:
+def _chosen(instants_count: int, pins_count: int) -> Integers:
     """Return the numbers of the instants sent: all, or of too many evenly some, with the ends."""
     most = max(LEAST_INSTANTS, MOST_VALUES // max(pins_count, 1))
     return np.unique(np.linspace(0, instants_count - 1, min(instants_count, most)).round().astype(np.int64))
@@ -148,10 +148,10 @@ class RowSamples:
     def at(
         self,
         states: Sequence[tuple[int, ...]],
-        mode: Sequence[int] | IntArray,
-        t: FloatArray,
-        x: FloatArray,
-        c: FloatArray,
+        mode: Sequence[int] | Integers,
+        t: Floats,
+        x: Floats,
+        c: Floats,
     ) -> Samples:
         """Return samples of rows.
 

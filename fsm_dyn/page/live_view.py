@@ -17,6 +17,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expressions
@@ -35,7 +36,7 @@ from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder, RowSamples, live_forces, live_loads
 from fsm_dyn.page.ports import CouplingDevice, PortHandles, default_coupler_parameters, of_row, with_default_ports
-from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
+from fsm_dyn.page.scene_drawing import MODE, TIME
 from fsm_dyn.page.story import LivePhases, phases_payload
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of

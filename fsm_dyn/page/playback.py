@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.compilation import compile as compile_mechanism
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.loader import load as load_mechanism
@@ -32,7 +32,7 @@ from fsm_dyn.live.tick_samples import parameter_changes
 from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder, Impact, RowSamples, loads_payload
 from fsm_dyn.page.live_view import entry, independent_parameters
-from fsm_dyn.page.scene_drawing import MODE, TIME, Floats
+from fsm_dyn.page.scene_drawing import MODE, TIME
 from fsm_dyn.page.story import in_words, instants, quantity_words, story_payload, usual_charts, visit_times
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.pins import PinImpulses
@@ -44,7 +44,6 @@ from fsm_dyn.run.transitions import Transition
 
 # -- Recorded runs, live or offline, in one form: rows in order, transitions, frame encoder ------------------
 
-Integers = NDArray[np.int64]
 States = tuple[int, ...]
 
 _TICK = FIXED.index("tick")

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import FsmDynError, InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expressions
@@ -25,7 +26,7 @@ from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, UNSTOPPED_FORCE_FR
 from fsm_dyn.live.live_settings import ZERO_AFTER
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.live.tick import FIXED, TickColumns
-from fsm_dyn.page.scene_drawing import Floats, Picture, RowEvaluator
+from fsm_dyn.page.scene_drawing import Picture, RowEvaluator
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, vector_of
 
 # -- Port handles: pointer positions to port axes, and port positions to drawn handles -----------------------

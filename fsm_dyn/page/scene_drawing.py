@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import DerivedMode
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import ModePrograms
 from fsm_dyn.derive.unconstrained_system import ContactInfo
@@ -29,7 +29,6 @@ from fsm_dyn.run.scene_inference import with_symbols
 
 # -- State and context of a tick row, and the compiled programs at them --------------------------------------
 
-Floats = NDArray[np.float64]
 
 TIME: Final = FIXED.index("t")
 MODE: Final = FIXED.index("mode")

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.draw.run_diagrams import Stay, VisitDiagram, dwell, visit_diagram
 from fsm_dyn.draw.svg import PhaseFill, phase_fills
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.page.scene_drawing import TIME, Floats, RowEvaluator
+from fsm_dyn.page.scene_drawing import TIME, RowEvaluator
 from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.run.phases import NO_PHASE, PhaseFollower, phase_rules
 from fsm_dyn.run.run_timeline import Lane, Score, Segment
@@ -187,14 +187,14 @@ def usual_charts(trajectory: Trajectory, quantities: Sequence[tuple[str, str]]) 
     return found
 
 
-def visit_times(trajectory: Trajectory, count: int) -> FloatArray:
+def visit_times(trajectory: Trajectory, count: int) -> Floats:
     """Return about ``count`` times, s, equally many in each visit with a column, of which the first is its begin."""
     columns = Score(trajectory.reading, most=MOST_COLUMNS).columns
     each = max(2, count // len(columns))
     return np.concatenate([np.linspace(visit.begin, visit.end, each, endpoint=False) for visit in columns])
 
 
-def instants(trajectory: Trajectory) -> FloatArray:
+def instants(trajectory: Trajectory) -> Floats:
     """Return times between the rows of a run at which the page shows it too, s: many in each visit, however short."""
     even = np.linspace(float(trajectory.t[0]), float(trajectory.t[-1]), _EVEN)
     return np.setdiff1d(np.concatenate([visit_times(trajectory, _INSTANTS), even]), trajectory.t)

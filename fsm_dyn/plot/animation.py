@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import whole_file, write_file
 from fsm_dyn.core.records import dataclass
@@ -51,7 +51,7 @@ _COLOURS = 64
 class Playback:
     """Times of the display frames, s of the run; seconds of the run per second of playback; frames per second."""
 
-    times: FloatArray
+    times: Floats
     speed: float
     rate: float
 
@@ -191,7 +191,7 @@ def _display_frames(
             progress(i + 1, len(view.times))
 
 
-def _limits(view: View) -> tuple[FloatArray, FloatArray]:
+def _limits(view: View) -> tuple[Floats, Floats]:
     """Return the corners, m, of the drawing in all display frames, with a margin."""
     corners = np.concatenate([view.limits(), *view.paths.values()])
     low, high = corners.min(axis=0), corners.max(axis=0)
@@ -199,7 +199,7 @@ def _limits(view: View) -> tuple[FloatArray, FloatArray]:
     return low - _MARGIN * larger, high + _MARGIN * larger
 
 
-def _canvas(size: FloatArray) -> tuple[Figure, Axes]:
+def _canvas(size: Floats) -> tuple[Figure, Axes]:
     """Return a figure with axes of equal scale for a drawing of this size, m."""
     room = _WIDTH - 2.0 * _SIDE
     tall = min(max(room * float(size[1] / size[0]), _STAGE_LOWEST), _STAGE_HIGHEST)
@@ -374,7 +374,7 @@ def select_transitions(transitions: tuple[Transition, ...], end: float, most: in
     return [transitions[number] for number in sorted(kept)]
 
 
-def _strip_canvas(name: str, left_out: int, count: int, size: FloatArray) -> tuple[Figure, list[Axes]]:
+def _strip_canvas(name: str, left_out: int, count: int, size: Floats) -> tuple[Figure, list[Axes]]:
     """Return a figure with a grid of panels for drawings of this size, m."""
     rows = math.ceil(count / _COLUMNS)
     wide = (_STRIP_WIDTH - (_COLUMNS + 1) * _GAP) / _COLUMNS

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.projections.polar import PolarAxes
 from matplotlib.ticker import MaxNLocator
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw import svg as palette
@@ -129,7 +129,7 @@ def _rows(contact: ContactInfo) -> list[int]:
     return [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
 
 
-def _draw_cone(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[FloatArray], shades: FloatArray) -> None:
+def _draw_cone(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[Floats], shades: Floats) -> None:
     """Friction over normal force; the limits are coefficients."""
     normal, friction = rows.multiplier_table[:, contact.normal_row], _friction(rows, contact)
     bears = (normal != 0.0) | (friction != 0.0)
@@ -145,7 +145,7 @@ def _draw_cone(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[Flo
     axes.set_ylabel(_with_unit("friction", units[contact.tangent_row]))
 
 
-def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[FloatArray], shades: FloatArray) -> None:
+def _draw_limits(axes: Axes, rows: Samples, contact: ContactInfo, limits: list[Floats], shades: Floats) -> None:
     """Dry friction on a speed over time, between its limits."""
     friction = _friction(rows, contact)
     bears = friction != 0.0
@@ -163,12 +163,12 @@ def _with_unit(name: str, unit: str) -> str:
 
 def _scatter(
     axes: Axes,
-    x: FloatArray,
-    y: FloatArray,
-    bears: BoolArray,
-    shared: BoolArray,
-    admissible: BoolArray,
-    shades: FloatArray,
+    x: Floats,
+    y: Floats,
+    bears: Booleans,
+    shared: Booleans,
+    admissible: Booleans,
+    shades: Floats,
 ) -> None:
     own, open_, none = bears & ~shared, bears & shared & admissible, bears & shared & ~admissible
     axes.scatter(x[open_], y[open_], s=6, facecolors="none", edgecolors=palette.FAINT, lw=0.5, zorder=2)
@@ -177,16 +177,16 @@ def _scatter(
     axes.scatter(x[own], y[own], s=4, c=shades[own], lw=0, zorder=3)
 
 
-def _shared(rows: Samples, contact: ContactInfo) -> BoolArray:
+def _shared(rows: Samples, contact: ContactInfo) -> Booleans:
     """Return the rows at which the forces of the contact are indeterminate."""
     open_modes = [not set(_rows(contact)).isdisjoint(left) for left in rows.model.indeterminate]
-    found: BoolArray = np.array(open_modes, dtype=np.bool_)[rows.mode] if open_modes else np.zeros(len(rows), np.bool_)
+    found: Booleans = np.array(open_modes, dtype=np.bool_)[rows.mode] if open_modes else np.zeros(len(rows), np.bool_)
     return found
 
 
-def _friction(rows: Samples, contact: ContactInfo) -> FloatArray:
+def _friction(rows: Samples, contact: ContactInfo) -> Floats:
     tangents = rows.multiplier_table[:, list(contact.tangent_rows)]
-    found: FloatArray = tangents[:, 0] if tangents.shape[1] == 1 else np.linalg.norm(tangents, axis=1)
+    found: Floats = tangents[:, 0] if tangents.shape[1] == 1 else np.linalg.norm(tangents, axis=1)
     return found
 
 
@@ -260,7 +260,7 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
     return picture
 
 
-def _draw(axes: Axes, timeline: Timeline, rows: Samples, found: dict[str, FloatArray], name: str) -> None:
+def _draw(axes: Axes, timeline: Timeline, rows: Samples, found: dict[str, Floats], name: str) -> None:
     time_panel(axes, timeline)
     axes.plot(rows.t, found[name], color=palette.LINES[0], zorder=3)
     axes.axhline(0.0, color=palette.INK, lw=0.7, zorder=2)
@@ -270,9 +270,9 @@ def _draw(axes: Axes, timeline: Timeline, rows: Samples, found: dict[str, FloatA
     )  # fmt: skip
 
 
-def _distances(rows: Samples) -> dict[str, FloatArray]:
+def _distances(rows: Samples) -> dict[str, Floats]:
     """Return every guard's value over the rows, nan if its mode is inactive or the row only ends a step."""
-    found: dict[str, FloatArray] = {}
+    found: dict[str, Floats] = {}
     for index in np.unique(rows.mode):
         chosen = np.flatnonzero(rows.mode == index)
         out = rows.model.full[index].evaluate(rows.t[chosen], rows.x[chosen], rows.context[chosen])
@@ -284,7 +284,7 @@ def _distances(rows: Samples) -> dict[str, FloatArray]:
     return found
 
 
-def _nearest_to_zero(found: dict[str, FloatArray]) -> list[str]:
+def _nearest_to_zero(found: dict[str, Floats]) -> list[str]:
     """Return the guards that come nearest to zero, compared to how far away they get, in the order found."""
     share = {name: np.nanmin(np.abs(line)) / max(np.nanmax(np.abs(line)), 1e-300) for name, line in found.items()}
     kept = sorted(share, key=lambda name: float(share[name]))[:_MOST]
@@ -331,7 +331,7 @@ def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
             ax.set_xlabel("time, s")
             ax.set_ylabel("energy, J")
         return ax
-    passed: list[tuple[str, FloatArray]] = []
+    passed: list[tuple[str, Floats]] = []
     passed += [(name, values) for name, values in balance.work.items()]
     passed += [(f"{name} (drive)", values) for name, values in balance.constraints.items()]
     passed += [(f"{name} (heat)", -values) for name, values in balance.friction.items()]
@@ -356,7 +356,7 @@ def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
     return picture
 
 
-def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]], outside: bool = True) -> None:
+def _lines(axes: Axes, t: Floats, lines: list[tuple[str, Floats]], outside: bool = True) -> None:
     for i, (name, values) in enumerate(lines):
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
         axes.plot(
@@ -499,7 +499,7 @@ def _draw_limit(axes: Axes, rows: Samples, name: str, quantity: str) -> None:
         axes.set_ylim(top=max(axes.get_ylim()[1], 1.1 * limit))
 
 
-def _draw_rose(axes: PolarAxes, pin: Pin, frame: str, shades: FloatArray) -> None:
+def _draw_rose(axes: PolarAxes, pin: Pin, frame: str, shades: Floats) -> None:
     """Draw size and direction of the force in a frame."""
     force = pin.wrench(frame=frame)[:, :3]
     a, b = _plane(pin, frame, force)
@@ -516,7 +516,7 @@ def _draw_rose(axes: PolarAxes, pin: Pin, frame: str, shades: FloatArray) -> Non
     axes.tick_params(pad=0)
 
 
-def _plane(pin: Pin, frame: str, force: FloatArray) -> tuple[int, int]:
+def _plane(pin: Pin, frame: str, force: Floats) -> tuple[int, int]:
     """Return the two axes across a joint that turns about a third one, else those of the largest components."""
     turns = pin.twists[0, :, 3:]
     across = np.abs(force).max(axis=0)

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrow, Polygon
 from matplotlib.path import Path as MatplotlibPath
 from matplotlib.transforms import Bbox
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.mode_view import ModeView
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.draw import svg
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK
@@ -27,8 +26,6 @@ from fsm_dyn.run.scene import NEWTONIAN, SceneShape, Symbol
 
 # -- Symbols as polylines (after ISO 3952) ---------------------------------------------------------------------
 
-
-Floats = NDArray[np.float64]
 
 # Lengths in units of a scene.
 RING: Final = 1.1  # radius of a pivot
@@ -156,7 +153,7 @@ def draw_scene(
     view: View,
     instant: int,
     *,
-    offset: FloatArray | None = None,
+    offset: Floats | None = None,
     share: float = 1.0,
     lines: float = 1.0,
     forces: bool = True,
@@ -192,7 +189,7 @@ def draw_scene(
     _InstantDrawing(axes, view, instant, np.zeros(2) if offset is None else offset, share, lines).draw(forces, touching)
 
 
-def set_box(axes: Axes, low: FloatArray, high: FloatArray) -> None:
+def set_box(axes: Axes, low: Floats, high: Floats) -> None:
     """Give axes equal scales and the limits of a box, from its lower left to its upper right corner (2,), m."""
     axes.set_aspect("equal")
     axes.set_xlim(low[0], high[0])
@@ -222,7 +219,7 @@ def name_bodies(
         for shown in (*others, instant)
         for body, outline in _closed_outlines(view, shown)
     ]
-    taken: list[FloatArray] = []
+    taken: list[Floats] = []
     for body in view.scene.bodies:
         name = (names or {}).get(body, body).replace("_", " ")
         if body not in edges or not name:
@@ -242,9 +239,9 @@ def name_bodies(
             axes.plot(*place[1:].T, color=colours[body][1], lw=0.6, zorder=_ABOVE - 1.0)
 
 
-def _edges(view: View, instant: int) -> dict[str, FloatArray]:
+def _edges(view: View, instant: int) -> dict[str, Floats]:
     """Return points along all outlines of each body, a unit apart, m, shape (n, 2)."""
-    found: dict[str, list[FloatArray]] = {}
+    found: dict[str, list[Floats]] = {}
     for shape, outline in zip(view.scene.shapes, view.shapes, strict=True):
         if shape.bounded and np.isfinite(outline[instant]).all():
             course = outline[instant]
@@ -254,7 +251,7 @@ def _edges(view: View, instant: int) -> dict[str, FloatArray]:
     return {body: np.concatenate([_dense(course, view.unit) for course in courses]) for body, courses in found.items()}
 
 
-def _symbol_courses(view: View, instant: int) -> FloatArray:
+def _symbol_courses(view: View, instant: int) -> Floats:
     """Return points along the symbols of no body: pivots, supports, springs; m, shape (n, 2)."""
     unit, turn = view.unit, np.linspace(0.0, 2.0 * np.pi, 16)
     circle = np.stack([np.cos(turn), np.sin(turn)], axis=-1)
@@ -272,12 +269,12 @@ def _symbol_courses(view: View, instant: int) -> FloatArray:
     return np.concatenate(found)
 
 
-def _left(points: FloatArray) -> FloatArray:
+def _left(points: Floats) -> Floats:
     along = points[1] - points[0]
     return np.array([-along[1], along[0]]) / max(float(np.linalg.norm(along)), 1e-300)
 
 
-def _dense(course: FloatArray, step: float) -> FloatArray:
+def _dense(course: Floats, step: float) -> Floats:
     """Return points along a polyline (k, 2), at most a step and 200 points of each piece apart."""
     pieces = [course]
     for start, end in itertools.pairwise(course):
@@ -286,7 +283,7 @@ def _dense(course: FloatArray, step: float) -> FloatArray:
     return np.concatenate(pieces)
 
 
-def _closed_outlines(view: View, instant: int) -> Iterator[tuple[str, FloatArray]]:
+def _closed_outlines(view: View, instant: int) -> Iterator[tuple[str, Floats]]:
     for shape, outline in zip(view.scene.shapes, view.shapes, strict=True):
         if shape.closed and shape.bounded and np.isfinite(outline[instant]).all():
             yield shape.owner, outline[instant]
@@ -295,7 +292,7 @@ def _closed_outlines(view: View, instant: int) -> Iterator[tuple[str, FloatArray
 class _Ink:
     """Counts points in boxes of axes. ``points``, shape (n, 2): px; ``frame``: of the axes, px."""
 
-    def __init__(self, points: FloatArray, frame: Bbox) -> None:
+    def __init__(self, points: Floats, frame: Bbox) -> None:
         self._origin = np.floor(frame.p0) - 2.0 * _CELL
         size = np.ceil((frame.p1 - self._origin) / _CELL).astype(np.int64) + 3
         cells = np.floor((points - self._origin) / _CELL).astype(np.int64)
@@ -304,7 +301,7 @@ class _Ink:
         np.add.at(counts, (cells[:, 0] + 1, cells[:, 1] + 1), 1.0)
         self._sums = counts.cumsum(axis=0).cumsum(axis=1)
 
-    def meets(self, centres: FloatArray, half: FloatArray) -> BoolArray:
+    def meets(self, centres: Floats, half: Floats) -> Booleans:
         """Return whether there are points in boxes about these middles (n, 2), shape (n,); to the size of a cell."""
         most = np.array(self._sums.shape) - 1
         low, high = (
@@ -318,13 +315,13 @@ class _Ink:
 
 def _free_box(
     body: str,
-    own: FloatArray,
-    half: FloatArray,
+    own: Floats,
+    half: Floats,
     ink: _Ink,
-    taken: Sequence[FloatArray],
+    taken: Sequence[Floats],
     frame: Bbox,
     solid: Sequence[tuple[str, MatplotlibPath]],
-) -> tuple[FloatArray, FloatArray] | None:
+) -> tuple[Floats, Floats] | None:
     """Return the middle of a box of this half size clear of outlines, and the point of the body nearest to it, px.
 
     Candidates surround points of the body at growing distances. Of the outlines ``solid``, in drawing order, the
@@ -351,7 +348,7 @@ def _free_box(
 
 
 class _InstantDrawing:
-    def __init__(self, axes: Axes, view: View, instant: int, offset: FloatArray, share: float, lines: float) -> None:
+    def __init__(self, axes: Axes, view: View, instant: int, offset: Floats, share: float, lines: float) -> None:
         self._axes, self._view, self._i = axes, view, instant
         self._offset, self._share, self._lines = offset, share, lines
         self._unit = view.unit
@@ -385,13 +382,13 @@ class _InstantDrawing:
             return svg.STEEL_FILL, svg.STEEL
         return self._colours.get(owner, (svg.STEEL_FILL, svg.STEEL))
 
-    def _plot(self, points: FloatArray, layer: str, colour: str, width: float, label: str = "", **more: Any) -> None:
+    def _plot(self, points: Floats, layer: str, colour: str, width: float, label: str = "", **more: Any) -> None:
         self._axes.plot(
             *points.T, color=colour, lw=width * self._lines, alpha=self._share, gid=label or None,
             **{"zorder": self._order(layer), "solid_joinstyle": "round", "solid_capstyle": "round", **more},
         )  # fmt: skip
 
-    def _fill(self, points: FloatArray, layer: str, fill: str, edge: str, width: float, **more: Any) -> None:
+    def _fill(self, points: Floats, layer: str, fill: str, edge: str, width: float, **more: Any) -> None:
         self._axes.add_artist(
             Polygon(
                 points, facecolor=fill, edgecolor=edge, lw=width * self._lines, alpha=self._share, joinstyle="round",
@@ -399,7 +396,7 @@ class _InstantDrawing:
             )
         )  # fmt: skip
 
-    def _disk(self, centre: FloatArray, radius: float, layer: str, fill: str, edge: str, width: float) -> None:
+    def _disk(self, centre: Floats, radius: float, layer: str, fill: str, edge: str, width: float) -> None:
         self._axes.add_artist(
             Circle(
                 (centre[0], centre[1]), radius, facecolor=fill, edgecolor=edge, lw=width * self._lines,
@@ -409,7 +406,7 @@ class _InstantDrawing:
 
     # -- Outlines ------------------------------------------------------------------------------------------------
 
-    def _shape(self, shape: SceneShape, points: FloatArray, depth: float) -> None:
+    def _shape(self, shape: SceneShape, points: Floats, depth: float) -> None:
         fill, edge = self._edge(shape.owner)
         label = f"body:{shape.owner}"
         if shape.plane:
@@ -429,12 +426,12 @@ class _InstantDrawing:
 
     # -- Symbols -------------------------------------------------------------------------------------------------
 
-    def _ground(self, symbol: Symbol, points: FloatArray) -> None:
+    def _ground(self, symbol: Symbol, points: Floats) -> None:
         self._plot(points, "ground", svg.STEEL, _GROUND, f"ground:{symbol.name}", solid_capstyle="butt")
         if self._view.planar:
             self._strokes(hatching(points, symbol.side, self._unit), "ground")
 
-    def _strokes(self, strokes: FloatArray, layer: str) -> None:
+    def _strokes(self, strokes: Floats, layer: str) -> None:
         self._axes.add_collection(
             LineCollection(
                 list(strokes), colors=FAINT, linewidths=0.6 * self._lines, alpha=self._share,
@@ -443,49 +440,49 @@ class _InstantDrawing:
             autolim=False,
         )  # fmt: skip
 
-    def _bar(self, symbol: Symbol, points: FloatArray) -> None:
+    def _bar(self, symbol: Symbol, points: Floats) -> None:
         fill, edge = self._edge(symbol.owner)
         self._plot(points, "bar", edge, _BAR, f"link:{symbol.owner}")
         self._plot(points, "bar", fill, 0.5 * _BAR, zorder=self._order("bar", 0.1))
 
-    def _link(self, symbol: Symbol, points: FloatArray) -> None:
+    def _link(self, symbol: Symbol, points: Floats) -> None:
         fill, edge = self._edge(symbol.owner)
         self._fill(hull(points), "bar", fill, edge, 1.6 * _OUTLINE, gid=f"link:{symbol.owner}")
 
-    def _spring(self, symbol: Symbol, points: FloatArray) -> None:
+    def _spring(self, symbol: Symbol, points: Floats) -> None:
         line = zigzag(points[0], points[1], self._unit, symbol.side)
         self._plot(line, "spring", svg.SPRING, _SPRING, f"spring:{symbol.name}", solid_joinstyle="miter")
 
-    def _damper(self, symbol: Symbol, points: FloatArray) -> None:
+    def _damper(self, symbol: Symbol, points: Floats) -> None:
         for line in dashpot(points[0], points[1], self._unit, symbol.side):
             self._plot(line, "spring", svg.SPRING, _SPRING, f"damper:{symbol.name}")
 
-    def _spiral(self, symbol: Symbol, points: FloatArray) -> None:
+    def _spiral(self, symbol: Symbol, points: Floats) -> None:
         line = spiral(points[0], points[1], points[2], self._unit)
         self._plot(line, "spring", svg.SPRING, _SPRING, f"spring:{symbol.name}")
 
-    def _cord(self, symbol: Symbol, points: FloatArray) -> None:
+    def _cord(self, symbol: Symbol, points: Floats) -> None:
         open_now = self._view.open_contacts[self._i] if self._view.open_contacts else frozenset()
         line = cord(points[0], points[1], self._unit, taut=symbol.name not in open_now)
         self._plot(line, "spring", svg.SPRING, 1.6 * _SPRING, f"cord:{symbol.name}")
 
-    def _support(self, symbol: Symbol, points: FloatArray) -> None:
+    def _support(self, symbol: Symbol, points: Floats) -> None:
         triangle, base = support(points[0], self._unit)
         self._fill(triangle, "support", "#FFFFFF", svg.STEEL, _OUTLINE)
         self._plot(base, "support", svg.STEEL, _OUTLINE)
         self._strokes(hatching(base, -1.0, 0.7 * self._unit), "support")
         self._pivot(symbol, points)
 
-    def _pivot(self, symbol: Symbol, points: FloatArray) -> None:
+    def _pivot(self, symbol: Symbol, points: Floats) -> None:
         self._disk(points[0], RING * self._unit, "pivot", "#FFFFFF", INK, _OUTLINE)
         self._disk(points[0], DOT * self._unit, "pivot", INK, INK, 0.0)
 
     # -- Contacts ------------------------------------------------------------------------------------------------
 
-    def _input(self, symbol: Symbol, points: FloatArray) -> None:
+    def _input(self, symbol: Symbol, points: Floats) -> None:
         """Draw nothing: the forces of inputs are arrows of the view."""
 
-    def _arrows(self, arrows: FloatArray, colour: str) -> None:
+    def _arrows(self, arrows: Floats, colour: str) -> None:
         vectors = arrows[:, 1] - arrows[:, 0]
         longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
         for (tail, _), vector in zip(arrows, vectors, strict=True):
@@ -588,7 +585,7 @@ def partial_velocities(
     return figure
 
 
-def _draw_links(axes: Axes, chains: dict[str, str], places: dict[str, FloatArray], chosen: Sequence[str]) -> None:
+def _draw_links(axes: Axes, chains: dict[str, str], places: dict[str, Floats], chosen: Sequence[str]) -> None:
     """Draw the points, their names, and lines from each to the one it is measured from."""
     for name in chosen:
         origin = chains.get(name, "O")
@@ -598,7 +595,7 @@ def _draw_links(axes: Axes, chains: dict[str, str], places: dict[str, FloatArray
         axes.annotate(name, tuple(places[name]), xytext=(4, -12), textcoords="offset points", fontsize=8)
 
 
-def _draw_forces(axes: Axes, forces: Sequence[tuple[FloatArray, FloatArray]], size: float) -> None:
+def _draw_forces(axes: Axes, forces: Sequence[tuple[Floats, Floats]], size: float) -> None:
     largest = max((float(np.linalg.norm(vector)) for _, vector in forces), default=0.0)
     for place, vector in forces:
         if largest > 0.0:
@@ -607,7 +604,7 @@ def _draw_forces(axes: Axes, forces: Sequence[tuple[FloatArray, FloatArray]], si
         axes.plot([], [], color=svg.TEXT, lw=2, label="force")
 
 
-def _arrow(axes: Axes, place: FloatArray, vector: FloatArray, colour: str) -> None:
+def _arrow(axes: Axes, place: Floats, vector: Floats, colour: str) -> None:
     head = {"arrowstyle": "-|>", "color": colour, "lw": 2}
     axes.annotate("", xy=tuple(place + vector), xytext=tuple(place), arrowprops=head, zorder=3)
     axes.plot(*(place + vector), alpha=0.0)  # an annotation does not widen the axes

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mechanism import draw_scene
@@ -126,7 +126,7 @@ def snapshot(trajectory: Trajectory, time: float) -> Figure:
     return _picture(axes)
 
 
-def strip_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int | None:
+def strip_axis(centres: Floats, size: Floats, extent: Floats) -> int | None:
     """Choose the axis along which the snapshots are set side by side, or None to superpose them.
 
     They are side by side if most would cover another, or if the motion is back and forth in a strip hardly wider than
@@ -141,19 +141,19 @@ def strip_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int
     return narrow if back_and_forth and extent[narrow] < 1.5 * size[narrow] else None
 
 
-def _scale(size: FloatArray) -> float:
+def _scale(size: Floats) -> float:
     """Return inches per metre for a drawing of this size (m)."""
     return float(min(_LONGEST / size[0], _HIGHEST / size[1]))
 
 
-def _box(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return middle and size, m, of the view around a box: never a line, and with a margin."""
     size = np.maximum(high - low, 1e-9)
     size = np.maximum(size, 0.12 * size.max())
     return 0.5 * (low + high), size + 0.12 * size.max()
 
 
-def _around(axes: Axes, low: FloatArray, high: FloatArray) -> Axes:
+def _around(axes: Axes, low: Floats, high: Floats) -> Axes:
     """Give axes equal scales, around a box."""
     middle, size = _box(low, high)
     axes.set_aspect("equal")
@@ -162,7 +162,7 @@ def _around(axes: Axes, low: FloatArray, high: FloatArray) -> Axes:
     return axes
 
 
-def _canvas(low: FloatArray, high: FloatArray) -> Axes:
+def _canvas(low: Floats, high: Floats) -> Axes:
     """Make axes of equal scale around a box, the longer side of their picture bounded."""
     _, size = _box(low, high)
     inner = _scale(size) * size
@@ -178,7 +178,7 @@ def _picture(axes: Axes) -> Figure:
 
 
 def _label_times(
-    axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None, colours: dict[str, str]
+    axes: Axes, view: View, boxes: Floats, offsets: Floats, axis: int | None, colours: dict[str, str]
 ) -> None:
     """Write the times, in colours of visits, on the axis of snapshots side by side, or next to superposed ones."""
     names = [f"{time:.3g} s" for time in view.times]
@@ -200,12 +200,12 @@ def _label_times(
         label.set_bbox(style.chip(colours[mode]))
 
 
-def _label_instants(axes: Axes, names: list[str], boxes: FloatArray, colours: list[str]) -> None:
+def _label_instants(axes: Axes, names: list[str], boxes: Floats, colours: list[str]) -> None:
     """Write the time next to every snapshot, across the direction of travel, if there is room."""
     span = max(axes.get_xlim()[1] - axes.get_xlim()[0], axes.get_ylim()[1] - axes.get_ylim()[0])
     middles = boxes.mean(axis=1)
     travel = np.gradient(middles, axis=0)
-    taken: list[FloatArray] = []
+    taken: list[Floats] = []
     for i in [0, len(names) - 1, *range(1, len(names) - 1)]:
         upwards = abs(travel[i, 1]) > abs(travel[i, 0])
         place = np.array([boxes[i, 0, 0], middles[i, 1]]) if upwards else np.array([middles[i, 0], boxes[i, 1, 1]])
@@ -287,12 +287,12 @@ def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:
     return {name: float(view.visits.count(name)) for name in colours if name in view.visits}
 
 
-def _columns(count: int, size: FloatArray) -> int:
+def _columns(count: int, size: Floats) -> int:
     """Return the number of panels per row for the largest panels; of equals, the fewest."""
     return max(range(1, count + 1), key=lambda n: (_frame(n, math.ceil(count / n), size)[0], -n))
 
 
-def _frame(columns: int, rows: int, size: FloatArray) -> tuple[float, float]:
+def _frame(columns: int, rows: int, size: Floats) -> tuple[float, float]:
     """Return width and height of a panel, inches, for a box of this size, m."""
     scale = min((_GRID_WIDTH / columns - 0.15) / size[0], (_GRID_HIGHEST / rows - _GAP) / size[1])
     return float(scale * size[0]), float(scale * size[1])
@@ -373,7 +373,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     return picture
 
 
-def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
+def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> Floats:
     """Return the times, s, of snapshots side by side: the first, and those most different from the ones before.
 
     Two snapshots differ by the displacement between them, relative to the largest of the run; by one more if their
@@ -417,17 +417,17 @@ def _fitting(text: str, room: float) -> float:
     return min(_SIZE, _SIZE * 72.0 * room / max(style.text_width(text, _SIZE), 1e-9))
 
 
-def _boxes(view: View) -> FloatArray:
+def _boxes(view: View) -> Floats:
     return np.array([view.box(i) for i in range(len(view.times))])
 
 
-def _cell(size: FloatArray, columns: int, rows: int) -> FloatArray:
+def _cell(size: Floats, columns: int, rows: int) -> Floats:
     """Return the size, m, of the smallest cell around a box, for a grid filling the picture."""
     shape = np.array([WIDTH / columns, HEIGHT / rows - _BAND])
     return np.asarray(shape * max(*(size / shape), 1e-9))
 
 
-def _arranged(size: FloatArray) -> tuple[int, int]:
+def _arranged(size: Floats) -> tuple[int, int]:
     """Return the number of snapshots side by side and of columns: as many as are large enough."""
 
     def scale(count: int, columns: int) -> float:

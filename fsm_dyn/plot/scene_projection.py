@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from matplotlib.axes import Axes
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.contacts import FeatureContact
@@ -69,19 +69,19 @@ class View:
     """
 
     scene: Scene
-    times: FloatArray
+    times: Floats
     visits: tuple[str, ...]
-    flat: FloatArray
-    shapes: list[FloatArray]
-    anchors: FloatArray
-    paths: dict[str, FloatArray]
-    touching: FloatArray
-    arrows: FloatArray
+    flat: Floats
+    shapes: list[Floats]
+    anchors: Floats
+    paths: dict[str, Floats]
+    touching: Floats
+    arrows: Floats
     open_contacts: tuple[frozenset[str], ...] = ()
-    lit: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
-    pushes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
-    brakes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2)))
-    sticking: BoolArray = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
+    lit: Floats = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
+    pushes: Floats = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
+    brakes: Floats = field(default_factory=lambda: np.zeros((0, 0, 2)))
+    sticking: Booleans = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
 
     @property
     def planar(self) -> bool:
@@ -96,7 +96,7 @@ class View:
         low, high = self.box(0)
         return max(float((high - low).max()) / 100.0, 1e-9)
 
-    def box(self, instant: int, bodies: Collection[str] | None = None) -> tuple[FloatArray, FloatArray]:
+    def box(self, instant: int, bodies: Collection[str] | None = None) -> tuple[Floats, Floats]:
         """Return the lower left and the upper right corner of one instant, or of some bodies then.
 
         Parameters
@@ -116,7 +116,7 @@ class View:
         everything = np.concatenate(finite) if finite else np.zeros((1, 2))
         return everything.min(axis=0), everything.max(axis=0)
 
-    def limits(self) -> tuple[FloatArray, FloatArray]:
+    def limits(self) -> tuple[Floats, Floats]:
         """Return the lower left and the upper right corner, m, of all instants."""
         boxes = np.array([self.box(i) for i in range(len(self.times))])
         return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
@@ -153,7 +153,7 @@ def trajectory_scene(trajectory: Trajectory, end: float | None = None) -> Scene:
     return known[last]
 
 
-def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
+def project(trajectory: Trajectory, scene: Scene, times: Floats) -> View:
     """Project the scene of a run at these times, s, on the plane of the figure."""
     start, end = float(trajectory.t[0]), float(trajectory.t[-1])
     samples = trajectory.sample(times)
@@ -189,7 +189,7 @@ def visit_colours(trajectory: Trajectory) -> dict[str, str]:
 _INPUT_STATES = 100  # of a run, for the largest value
 
 
-def _pushes(trajectory: Trajectory, placed: Placed, samples: Samples, flat: FloatArray) -> FloatArray:
+def _pushes(trajectory: Trajectory, placed: Placed, samples: Samples, flat: Floats) -> Floats:
     """Return tails and heads of the forces of inputs in the plane of the figure, m, shape (n, k, 2, 2)."""
     scene, model = placed.scene, trajectory.model
     if model.automaton is None:
@@ -198,7 +198,7 @@ def _pushes(trajectory: Trajectory, placed: Placed, samples: Samples, flat: Floa
     if not pushes.symbols:
         return np.full((len(samples), 0, 2, 2), np.nan)
 
-    def forces(own: Samples, rotations: FloatArray) -> list[list[FloatArray]]:
+    def forces(own: Samples, rotations: Floats) -> list[list[Floats]]:
         inputs = own.context[:, model.layout.w_slice]
         return [pushes.forces(float(t), w, r) for t, w, r in zip(own.t, inputs, rotations, strict=True)]
 
@@ -229,7 +229,7 @@ def _open_contacts(trajectory: Trajectory, samples: Samples) -> tuple[frozenset[
     return tuple(open_in[mode] for mode in samples.mode) if open_in else ()
 
 
-def _flat_outline(placed: Placed, shape: SceneShape, flat: FloatArray) -> FloatArray:
+def _flat_outline(placed: Placed, shape: SceneShape, flat: Floats) -> Floats:
     """Return a shape's outline in the plane of the figure, shape (n, k, 2), m."""
     if shape.facing:
         return np.asarray((placed.point(shape.origin) @ flat.T)[:, None, :] + shape.points)
@@ -241,7 +241,7 @@ def _flat_outline(placed: Placed, shape: SceneShape, flat: FloatArray) -> FloatA
     return outline
 
 
-def _extent(placed: Placed) -> tuple[FloatArray, float]:
+def _extent(placed: Placed) -> tuple[Floats, float]:
     """Return the middle of all that is bounded at each instant, shape (n, 3), m, and its largest half width, m."""
     parts = [placed.outline(shape) for shape in placed.scene.shapes if shape.bounded]
     parts += [placed.anchors()] if placed.scene.anchors else []
@@ -252,7 +252,7 @@ def _extent(placed: Placed) -> tuple[FloatArray, float]:
     return 0.5 * (low + high), 0.5 * float((high - low).max())
 
 
-def _patch(placed: Placed, shape: SceneShape, middle: FloatArray, reach: float) -> FloatArray:
+def _patch(placed: Placed, shape: SceneShape, middle: Floats, reach: float) -> Floats:
     """Return the square of a plane below (or next to) the mechanism, shape (n, 4, 3), m."""
     origin = placed.point(shape.origin)[:, None, :]
     across = placed.outline(shape) - origin
@@ -261,11 +261,11 @@ def _patch(placed: Placed, shape: SceneShape, middle: FloatArray, reach: float) 
     return np.asarray(foot + sides @ across)
 
 
-def _projection(placed: Placed) -> FloatArray:
+def _projection(placed: Placed) -> Floats:
     return PLANAR if placed.is_planar() else _AXONOMETRIC
 
 
-def filling(axes: Axes, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def filling(axes: Axes, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the corners (2,), m, of the box around another with which axes of equal scale are filled."""
     place = axes.get_window_extent()
     size = np.array([place.width, place.height])
@@ -274,7 +274,7 @@ def filling(axes: Axes, low: FloatArray, high: FloatArray) -> tuple[FloatArray, 
     return middle - half, middle + half
 
 
-def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
+def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> Floats:
     """Return ``count`` times of a run, s, with its ends, spaced by displacement."""
     times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
     placed = place_scene(scene, trajectory.sample(times))
@@ -323,10 +323,10 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     return replace(view, arrows=np.stack([places, places + along], axis=2))
 
 
-def _lit_faces(trajectory: Trajectory, view: View) -> FloatArray:
+def _lit_faces(trajectory: Trajectory, view: View) -> Floats:
     """Return the ends of straight faces of planar shapes, m, shape (n, k, 2, 2); NaN where no contact touches them."""
     model, samples = trajectory.model, trajectory.sample(view.times)
-    found: list[FloatArray] = []
+    found: list[Floats] = []
     if model.automaton is not None:
         outlines = Outlines(model.automaton, model.parameters, model.values)
         shapes, placed = model.automaton.mechanism.shapes, place_scene(view.scene, samples)
@@ -344,7 +344,7 @@ def _lit_faces(trajectory: Trajectory, view: View) -> FloatArray:
     return np.stack(found, axis=1) if found else np.zeros((len(view.times), 0, 2, 2))
 
 
-def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArray]:
+def contact_forces(trajectory: Trajectory, view: View) -> tuple[Floats, Floats]:
     """Return contact points, m, and the forces there on the first body, N, in the plane of a view, each (n, k, 2).
 
     For the k contacts with forces at a known point. The force is zero for open contacts and nonfinite forces.
@@ -360,11 +360,11 @@ class _Contacts:
     ``brakes`` (n, m, 2), m, are the pivots, ``sticking`` (n, m) marks the sticking ones.
     """
 
-    points: FloatArray
-    forces: FloatArray
-    closed: BoolArray
-    brakes: FloatArray
-    sticking: BoolArray
+    points: Floats
+    forces: Floats
+    closed: Booleans
+    brakes: Floats
+    sticking: Booleans
 
 
 def _contacts(trajectory: Trajectory, view: View) -> _Contacts:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK, SOFT, TEXT, PhaseFill
 from fsm_dyn.plot import mechanism as drawing
@@ -381,7 +381,7 @@ class _Pictures:
         margin = _MARGIN * size.max()
         middle_point = 0.5 * (low + high)
         self.low, self.high = middle_point - 0.5 * size - margin, middle_point + 0.5 * size + margin
-        self._last: FloatArray = middle_point
+        self._last: Floats = middle_point
 
     @property
     def _is_held(self) -> bool:
@@ -480,7 +480,7 @@ class _Pictures:
         for artist in (*axes.patches, *axes.lines, *axes.collections, *axes.texts):
             artist.set_clip_on(True)
 
-    def _for_close_up(self, instant: int, box: tuple[FloatArray, FloatArray]) -> View:
+    def _for_close_up(self, instant: int, box: tuple[Floats, Floats]) -> View:
         """Return the view for a close-up: arrows of its instant and symbols in its size."""
         half = 0.5 * float((box[1] - box[0])[0])
         arrows = self.view.arrows.copy()
@@ -492,7 +492,7 @@ class _Pictures:
         unit = min(self.view.unit, 2.0 * half / _UNITS)
         return replace(self.view, arrows=arrows, scene=replace(self.view.scene, unit=unit))
 
-    def close_box(self, number: int) -> tuple[FloatArray, FloatArray]:
+    def close_box(self, number: int) -> tuple[Floats, Floats]:
         """Return the corners of the close-up of a visit, m."""
         visit = self.columns[number]
         size = self.high - self.low
@@ -515,7 +515,7 @@ class _Pictures:
         )  # fmt: skip
         return _square(np.clip(wanted, centre - inner, centre + inner), half)
 
-    def _is_missed(self, number: int, centre: FloatArray, half: float) -> bool:
+    def _is_missed(self, number: int, centre: Floats, half: float) -> bool:
         """Return whether the body that begins the next visit is not in a square, or else no body is."""
         later = self.columns[min(number + 1, len(self.columns) - 1)].contact
         body = self.run.reading.words.sentence(later).body if later >= 0 else ""
@@ -526,7 +526,7 @@ class _Pictures:
     def _focus_of(self, visit: Visit) -> tuple[str, ...]:
         return next((phase.focus for phase in self.run.model.phases if phase.name == visit.name), ())
 
-    def _place(self, number: int) -> tuple[FloatArray, float]:
+    def _place(self, number: int) -> tuple[Floats, float]:
         """Return the place of the cause of a visit, in the plane of the figure, m, shape (2,), and its extent, m.
 
         At the start it is that of the next visit; of a contact without a known place it is its body.
@@ -551,7 +551,7 @@ class _Pictures:
             self._last = np.asarray(place)
         return self._last, reach
 
-    def _contact_place(self, contact: int, time: float) -> FloatArray | None:
+    def _contact_place(self, contact: int, time: float) -> Floats | None:
         """Return the place of a contact, in the plane of the figure, m, shape (2,); None if it is not known."""
         forces = self._forces
         if forces is None or contact < 0:
@@ -577,7 +577,7 @@ class _Pictures:
         return Forces(self._kinematics, scene, self.view.flat, rows.x[0], rows.context[0])
 
 
-def _room(feet: FloatArray, vectors: FloatArray, box: tuple[FloatArray, FloatArray]) -> float:
+def _room(feet: Floats, vectors: Floats, box: tuple[Floats, Floats]) -> float:
     """Return the share of arrows (feet and vectors, each (k, 2), m) up to which those from a box stay in it."""
     low, high = box
     inside = ((feet > low) & (feet < high)).all(axis=1)
@@ -587,7 +587,7 @@ def _room(feet: FloatArray, vectors: FloatArray, box: tuple[FloatArray, FloatArr
     return float((1.0 - _MARGIN) * shares.min(initial=np.inf))
 
 
-def _square(centre: FloatArray, half: float) -> tuple[FloatArray, FloatArray]:
+def _square(centre: Floats, half: float) -> tuple[Floats, Floats]:
     return centre - half, centre + half
 
 

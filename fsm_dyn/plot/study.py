@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import sequence_labels
 from fsm_dyn.plot import style
@@ -21,7 +21,6 @@ from fsm_dyn.plot import style
 #
 # Figure of a parameter study: quantities over time, a line per run, and extremes over the varied parameters.
 
-FloatArray = npt.NDArray[np.float64]
 _MOST = 4  # quantities drawn
 _SAME = 1e-6  # values with a smaller relative difference are one
 
@@ -29,8 +28,8 @@ _SAME = 1e-6  # values with a smaller relative difference are one
 def study(
     title: str,
     varied: tuple[str, Sequence[float | str]],
-    times: FloatArray,
-    curves: Mapping[str, Sequence[FloatArray]],
+    times: Floats,
+    curves: Mapping[str, Sequence[Floats]],
     units: Mapping[str, str],
     extremes: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> Figure:
@@ -104,7 +103,7 @@ def study(
     return picture
 
 
-def _extremes(curve: FloatArray) -> tuple[float, float]:
+def _extremes(curve: Floats) -> tuple[float, float]:
     if not np.isfinite(curve).any():
         return np.nan, np.nan
     return float(np.nanmin(curve)), float(np.nanmax(curve))
@@ -125,7 +124,7 @@ def requirements(
     title: str,
     estimates: Mapping[str, tuple[float, float, float]],
     sensitivities: Mapping[str, Mapping[str, float]],
-    margins: Mapping[str, FloatArray],
+    margins: Mapping[str, Floats],
     units: Mapping[str, str],
 ) -> Figure:
     """Draw yields with their intervals, and for each requirement which parameters decide, and its margins.
@@ -157,8 +156,8 @@ def requirements(
 
 def sequence_map(
     title: str,
-    across: tuple[str, FloatArray],
-    up: tuple[str, FloatArray],
+    across: tuple[str, Floats],
+    up: tuple[str, Floats],
     sequences: Sequence[tuple[str, ...]],
     verdicts: Sequence[str] | None,
     units: Mapping[str, str],
@@ -209,7 +208,7 @@ def sequence_map(
     return picture
 
 
-def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int64], colours: Sequence[str]) -> None:
+def _fill(axes: Axes, x: Floats, y: Floats, numbers: Integers, colours: Sequence[str]) -> None:
     """Colour the plane by the nearest run, distances measured in the ranges of the parameters."""
     from scipy.interpolate import NearestNDInterpolator  # other pictures do not wait for it
 
@@ -222,7 +221,7 @@ def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int6
     )  # fmt: skip
 
 
-def _scaled(values: FloatArray, unit: str) -> tuple[FloatArray, str]:
+def _scaled(values: Floats, unit: str) -> tuple[Floats, str]:
     """Return values in a unit with which they are numbers near one, and this unit; none without a unit."""
     factor, prefixed = style.prefixed("" if unit == "1" else unit, float(np.abs(values).max(initial=0.0)))
     return factor * values, prefixed
@@ -253,7 +252,7 @@ def _tornado(axes: Axes, name: str, found: Mapping[str, float]) -> None:
     axes.set_title(name, fontsize=9.0, loc="left")
 
 
-def _margins(axes: Axes, name: str, margins: FloatArray, unit: str) -> None:
+def _margins(axes: Axes, name: str, margins: Floats, unit: str) -> None:
     finite, unit = _scaled(margins[np.isfinite(margins)], unit)
     axes.set_title(name, fontsize=9.0, loc="left")
     axes.set_xlabel(style.labelled("margin", unit))
@@ -275,8 +274,8 @@ def _margins(axes: Axes, name: str, margins: FloatArray, unit: str) -> None:
 
 def z_width(
     title: str,
-    rate: FloatArray,
-    curves: Mapping[str, FloatArray],
+    rate: Floats,
+    curves: Mapping[str, Floats],
     quantised: float | None = None,
     chosen: tuple[float, float] | None = None,
 ) -> Figure:

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.draw import svg as palette
-from fsm_dyn.draw.run_diagrams import Floats, Strip, Timeline, VisitBox, VisitEdge, dwell
+from fsm_dyn.draw.run_diagrams import Strip, Timeline, VisitBox, VisitEdge, dwell
 from fsm_dyn.draw.svg import SOFT, TEXT
 from fsm_dyn.plot import style
 from fsm_dyn.plot.style import mode_legend, text_width

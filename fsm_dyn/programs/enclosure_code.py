@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.programs.graph import OPERATIONS
 from fsm_dyn.programs.program import Instruction, Program
 from fsm_dyn.runtime.abi import OPERAND_BITS, EnclosedOperation
@@ -27,12 +27,12 @@ class EnclosureCode(NamedTuple):
 
     # int64 array: seven counts (moving arguments, fixed ones, parameters among these, constants, operations on fixed
     # values, other operations, terms), the numbers of the arguments, the instructions, the values of the terms
-    words: NDArray[np.int64]
-    numbers: NDArray[np.float64]  # float64 array: the constants
-    outputs: NDArray[np.int64]  # int64 array: for each entry of the output the number of its value
+    words: Integers
+    numbers: Floats  # float64 array: the constants
+    outputs: Integers  # int64 array: for each entry of the output the number of its value
     unknowns: int = 0  # of the equations in the terms, solved for forces
 
-    def with_terms(self, terms: NDArray[np.int64], unknowns: int) -> EnclosureCode:
+    def with_terms(self, terms: Integers, unknowns: int) -> EnclosureCode:
         """Return the code with the values from which so many unknowns are solved for."""
         words = np.concatenate([self.words, terms])
         words[_COUNTS - 1] = len(terms)
@@ -54,7 +54,7 @@ class EnclosureCode(NamedTuple):
         return int(self.words[1])
 
     @property
-    def arguments(self) -> NDArray[np.int64]:
+    def arguments(self) -> Integers:
         """Numbers of the arguments, moving ones first."""
         return self.words[_COUNTS : _COUNTS + self.moving + self.fixed]
 

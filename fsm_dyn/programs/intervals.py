@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.core.arrays import Booleans, Floats
+from fsm_dyn.programs.program import Program
 
 # -- Enclosures of programs by interval arithmetic -----------------------------------------------------------
 #
@@ -25,11 +25,11 @@ ULPS: Final = 4  # units in the last place by which the functions of NumPy and o
 class Interval(NamedTuple):
     """Intervals ``[low, high]``, one for each box; with ``low > high`` or a NaN the interval is empty."""
 
-    low: Array
-    high: Array
+    low: Floats
+    high: Floats
 
     @property
-    def empty(self) -> npt.NDArray[np.bool_]:
+    def empty(self) -> Booleans:
         """Boxes without a value."""
         return ~(self.low <= self.high)
 
@@ -70,7 +70,7 @@ def apply(op: str, *operands: Interval) -> Interval:
     return _OPERATIONS[op](*operands)
 
 
-def outward(low: Array, high: Array, ulps: int = 1) -> Interval:
+def outward(low: Floats, high: Floats, ulps: int = 1) -> Interval:
     """Return bounds moved apart; NaN of arithmetic with infinities becomes no bound."""
     for _ in range(ulps):
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
@@ -102,7 +102,7 @@ def subtract(a: Interval, b: Interval) -> Interval:
     return add(a, _neg(b))
 
 
-def _products(a: Interval, b: Interval) -> Array:
+def _products(a: Interval, b: Interval) -> Floats:
     """Return the four products of ends; zero times no bound is zero."""
     pairs = [(x, y) for x in a for y in b]
     return np.array([np.where((x == 0.0) | (y == 0.0), 0.0, x * y) for x, y in pairs])
@@ -182,7 +182,7 @@ def _clipped(a: Interval, least: float, most: float) -> Interval:
 
 
 def _monotone(
-    function: Callable[[Array], Array], ulps: int = ULPS, least: float = -np.inf, most: float = np.inf
+    function: Callable[[Floats], Floats], ulps: int = ULPS, least: float = -np.inf, most: float = np.inf
 ) -> Callable[[Interval], Interval]:
     """Return the interval form of a function defined and nondecreasing between ``least`` and ``most``."""
 
@@ -278,11 +278,11 @@ def _mod(a: Interval, b: Interval) -> Interval:
     )
 
 
-def _extreme(choose: Callable[[Array, Array], Array]) -> Callable[[Interval, Interval], Interval]:
+def _extreme(choose: Callable[[Floats, Floats], Floats]) -> Callable[[Interval, Interval], Interval]:
     return lambda a, b: _kept_empty(Interval(choose(a.low, b.low), choose(a.high, b.high)), a, b)
 
 
-def _truth(certain: npt.NDArray[np.bool_], possible: npt.NDArray[np.bool_], *operands: Interval) -> Interval:
+def _truth(certain: Booleans, possible: Booleans, *operands: Interval) -> Interval:
     return _kept_empty(Interval(certain.astype(np.float64), possible.astype(np.float64)), *operands)
 
 
@@ -362,14 +362,12 @@ _OPERATIONS: Final[dict[str, Callable[..., Interval]]] = {
 
 NOTHING: Final = Interval(np.array([np.nan]), np.array([np.nan]))
 
-Mask = npt.NDArray[np.bool_]
-
 
 class Contracted(NamedTuple):
     """Smaller boxes: ``arguments`` of shape (n_arguments, n_boxes), and ``kept``, which of them may meet all."""
 
     arguments: Interval
-    kept: Mask
+    kept: Booleans
 
 
 class Contractor:
@@ -430,7 +428,7 @@ class _BackwardSweep:
     def __init__(self, values: list[Interval], moving: set[int], boxes: int) -> None:
         self.values, self.moving, self.met, self.kept = values, moving, set[int](), np.ones(boxes, bool)
 
-    def meet(self, index: int, other: Interval, where: Mask | None = None) -> None:
+    def meet(self, index: int, other: Interval, where: Booleans | None = None) -> None:
         """Intersect a required value with an interval, only in the boxes ``where``, if given."""
         value = self.values[index]
         low, high = np.maximum(value.low, other.low), np.minimum(value.high, other.high)

@@ -26,11 +26,12 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats, Integers
 from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.programs.graph import gc_paused
 from fsm_dyn.programs.llvm import CALLED, module_text
-from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.sources import share_angles
 from fsm_dyn.runtime.library import address
 
@@ -294,7 +295,7 @@ class Kernel:
         self._library = library  # keeps the code in memory
         self._function = _PROTOTYPE(address)
 
-    def __call__(self, t: float, x: npt.ArrayLike, c: npt.ArrayLike) -> Array:
+    def __call__(self, t: float, x: npt.ArrayLike, c: npt.ArrayLike) -> Floats:
         """Return all outputs of one state, one after the other.
 
         ``t``: time, s; ``x``, shape (n_x,); ``c``, shape (n_c,). The result has the shape (size of the program,).
@@ -307,7 +308,7 @@ class Kernel:
         self._function(t, state.ctypes.data, context.ctypes.data, out.ctypes.data)
         return out
 
-    def rows(self, t: Array, x: Array, c: Array) -> dict[str, Array]:
+    def rows(self, t: Floats, x: Floats, c: Floats) -> dict[str, Floats]:
         """Return the outputs at rows by name, each of shape (n, *shape); a row has the same bits among any others.
 
         ``t``, ``x``, ``c``, shapes (n,), (n, n_x) and (n, n_c): times (s), states and contexts.
@@ -326,7 +327,7 @@ class Kernel:
             for name, shape in self.program.outputs.items()
         }
 
-    def outputs(self, t: float, x: npt.ArrayLike, c: npt.ArrayLike) -> dict[str, Array]:
+    def outputs(self, t: float, x: npt.ArrayLike, c: npt.ArrayLike) -> dict[str, Floats]:
         """Return the outputs of one state by name, each in its shape."""
         out, slices = self(t, x, c), self.program.slices
         return {name: out[slices[name]].reshape(shape) for name, shape in self.program.outputs.items()}
@@ -356,7 +357,7 @@ class Kernels(Sequence[Kernel]):
         return len(self._kernels)
 
     @property
-    def addresses(self) -> npt.NDArray[np.int64]:
+    def addresses(self) -> Integers:
         """Addresses of the machine code; valid while this object lives."""
         return np.array([kernel.address for kernel in self._kernels], dtype=np.int64)
 
@@ -507,7 +508,7 @@ def _link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
         return None
 
 
-def _vector(name: str, values: npt.ArrayLike, length: int) -> Array:
+def _vector(name: str, values: npt.ArrayLike, length: int) -> Floats:
     """Return a contiguous array of doubles of the right length."""
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.shape != (length,):

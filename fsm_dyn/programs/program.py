@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.files import convert, stored_type
 from fsm_dyn.core.records import dataclass
@@ -318,7 +319,6 @@ def _refusal(what: str, found: object, remedy: str = "") -> InputError:
 #
 # Straight-line programs: frozen lists of operations, the form in which models are stored, run and exported.
 
-Array: TypeAlias = npt.NDArray[np.float64]
 Only: TypeAlias = Mapping[str, Sequence[int] | None]  # names of outputs and which rows of each, None for all
 
 
@@ -451,7 +451,7 @@ class Program:
         x: npt.ArrayLike,
         c: npt.ArrayLike,
         only: Only | None = None,
-    ) -> dict[str, Array]:
+    ) -> dict[str, Floats]:
         """Evaluate by NumPy: the readable cross-check of the kernels, and the way to do many states at once.
 
         Parameters
@@ -544,7 +544,7 @@ class Program:
             dying[k].append(i)
         return dying
 
-    def can_differ_from_zero(self, name: str) -> npt.NDArray[np.bool_]:
+    def can_differ_from_zero(self, name: str) -> Booleans:
         """Return a mask of the entries of output `name` other than the constant zero, in its shape."""
         first = len(self.layout.arguments)
         zeros = [first + i for i, value in enumerate(self.constants) if value == 0.0]
@@ -606,13 +606,13 @@ def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
     return array
 
 
-def _by_column(array: Array) -> Array:
+def _by_column(array: Floats) -> Floats:
     """Return a table with its last axis first; ``np.moveaxis`` takes ten times as long."""
     last = array.ndim - 1
     return array.transpose(last, *range(last))
 
 
-def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]) -> Floats:
     """Stack scalars or arrays, broadcast to `lead`, into one array of shape ``(*lead, *shape)``.
 
     An entry is contiguous in memory for any number of states: scattered entries cost six times as much.

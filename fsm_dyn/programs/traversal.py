@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.programs import functions as f
 from fsm_dyn.programs.graph import CONSTANT, OPERATIONS, SYMBOL, ExpressionGraph, Node
@@ -111,7 +112,7 @@ def substitute(outputs: Sequence[Node], mapping: Mapping[Node, Node]) -> list[No
     return [new[node] for node in outputs]
 
 
-def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> list[npt.NDArray[np.float64]]:
+def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> list[Floats]:
     """Return the values of `outputs` by NumPy, element by element with broadcasting.
 
     ``values``: one entry per symbol of the outputs. Raises InputError: a symbol has no value.

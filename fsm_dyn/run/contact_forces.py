@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language import expressions
@@ -32,13 +32,13 @@ class Configuration:
     """A mechanism at one state."""
 
     # points, frames: as of :meth:`Kinematics.points`
-    points: FloatArray
-    frames: FloatArray
+    points: Floats
+    frames: Floats
     # linear, angular: as of :meth:`Kinematics.partial_velocities`
-    linear: FloatArray
-    angular: FloatArray
-    rows: FloatArray  # shape (n_rows, n_u): constraint rows
-    terms: Mapping[str, FloatArray]  # all unconstrained terms
+    linear: Floats
+    angular: Floats
+    rows: Floats  # shape (n_rows, n_u): constraint rows
+    terms: Mapping[str, Floats]  # all unconstrained terms
 
     @property
     def finite(self) -> bool:
@@ -56,12 +56,12 @@ class Kinematics:
             [automaton.geometry, automaton.report, automaton.terms]
         )
 
-    def points(self, x: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
         """Return positions of points, m, shape (n, 3), and rotation matrices of frames, shape (k, 3, 3)."""
         out = self.geometry.outputs(0.0, x, c)
         return out["points"], out["frames"]
 
-    def partial_velocities(self, x: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def partial_velocities(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
         """Return partial velocities of points and partial angular velocities of frames.
 
         Returns ``linear``, shape (n_points, 3, n_u): velocity of every point per speed, resolved in N; ``angular``,
@@ -84,7 +84,7 @@ class Kinematics:
         w = self.terms.outputs(0.0, x, c)["W"][:n_q, : len(layout.u)]
         return by_q @ w, turn @ w
 
-    def configuration(self, x: FloatArray, c: FloatArray) -> Configuration:
+    def configuration(self, x: Floats, c: Floats) -> Configuration:
         """Return the mechanism at a state (n_x,) and context (n_c,), SI."""
         terms = self.terms.outputs(0.0, x, c)
         rows = terms["A"][:, : len(self.layout.u)]
@@ -120,7 +120,7 @@ class _LocatedFeature:
     frame: int
     placed: PlacedFeature
 
-    def position(self, at: Configuration) -> FloatArray:
+    def position(self, at: Configuration) -> Floats:
         """Return its centre, or a point of its face, m, shape (3,)."""
         return np.asarray(at.points[self.point] + at.frames[self.frame] @ self.placed.offset)
 
@@ -147,7 +147,7 @@ class ContactLocation:
     on: tuple[int, int] | None = None
 
 
-def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
+def locate_contacts(kinematics: Kinematics, x: Floats, c: Floats) -> tuple[ContactLocation, ...]:
     """Return the locations of contacts, if known."""
     automaton = kinematics.automaton
     samples = [at for at in (kinematics.configuration(there, c) for there in neighbours(kinematics, x)) if at.finite]
@@ -172,7 +172,7 @@ def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tup
     return tuple(found)
 
 
-def neighbours(kinematics: Kinematics, x: FloatArray) -> Iterator[FloatArray]:
+def neighbours(kinematics: Kinematics, x: Floats) -> Iterator[Floats]:
     """Yield the state and ``TRIES - 1`` perturbed ones, from a fixed seed."""
     random = np.random.default_rng(20030818)
     n_q = len(kinematics.layout.q)
@@ -267,7 +267,7 @@ def _travelling(
     return None
 
 
-def partial_of(location: ContactLocation, at: Configuration) -> FloatArray:
+def partial_of(location: ContactLocation, at: Configuration) -> Floats:
     """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
     parts = [_between(at.linear, location.one, location.other)]
     if location.on is not None:
@@ -281,7 +281,7 @@ def partial_of(location: ContactLocation, at: Configuration) -> FloatArray:
     return np.vstack(parts)
 
 
-def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[Floats, Floats]:
     """Return the contact point, m, shape (3,), and the forces on the first body of unit multipliers of its rows (k, 3).
 
     Of a contact without features, whose point travels: ``(C - P) × d = m`` for every row; of one row alone the closest
@@ -302,7 +302,7 @@ def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]
     return np.asarray(at.points[base] + lever, dtype=np.float64), directions
 
 
-def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[Floats, Floats]:
     """Return the contact point, m, shape (3,), and the wrenches of a normal row and one tangential row (k, 9).
 
     The normal of the face, or along the line of centres; the signs are those of the rows.
@@ -313,7 +313,7 @@ def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[in
     touching, base = (other, one) if second else (one, other)
     partial, axis, centre = partial_of(location, at), at.frames[base.frame][:, 2], touching.position(at)
 
-    def wrench(line: FloatArray, point: FloatArray, row: int) -> FloatArray:
+    def wrench(line: Floats, point: Floats, row: int) -> Floats:
         unit = line / max(float(np.linalg.norm(line)), 1e-12)
         moments = [np.cross(point - at.points[item.point], unit) for item in (one, other)]
         found = np.concatenate([unit, *moments])
@@ -354,16 +354,16 @@ def _points_in_order(automaton: Automaton, contact: ContactInfo) -> tuple[list[s
     return named, others
 
 
-def _between(partial: FloatArray, one: int, other: int | None) -> FloatArray:
+def _between(partial: Floats, one: int, other: int | None) -> Floats:
     return np.asarray(partial[one] if other is None else partial[one] - partial[other], dtype=np.float64)
 
 
-def _fits(partial: FloatArray, row: FloatArray) -> bool:
+def _fits(partial: Floats, row: Floats) -> bool:
     apart, size = np.linalg.norm(direction(partial, row) @ partial - row), float(np.linalg.norm(row))
     return bool(apart <= TOLERANCE * max(size, 1e-12))
 
 
-def direction(partial: FloatArray, row: FloatArray) -> FloatArray:
+def direction(partial: Floats, row: Floats) -> Floats:
     """Return the shortest ``d``, shape (3,), for which ``d @ partial`` (3, n_u) comes closest to ``row`` (n_u,)."""
     return np.asarray(np.linalg.lstsq(partial.T, row, rcond=1e-7)[0], dtype=np.float64)
 
@@ -389,7 +389,7 @@ AGREE: Final = 0.05  # of a distance
 
 
 def with_surface_offsets(
-    kinematics: Kinematics, scene: Scene, locations: Iterable[ContactLocation], x: FloatArray, c: FloatArray
+    kinematics: Kinematics, scene: Scene, locations: Iterable[ContactLocation], x: Floats, c: Floats
 ) -> tuple[ContactLocation, ...]:
     """Return the locations with ``back``, m: distance of the contact point behind their first point.
 
@@ -426,7 +426,7 @@ def _share(taken: float, mine: float, theirs: float) -> float:
     return taken if theirs == 0.0 else 0.5 * taken
 
 
-def _reach(scene: Scene, at: Configuration, point: int, toward: FloatArray) -> float:
+def _reach(scene: Scene, at: Configuration, point: int, toward: Floats) -> float:
     """Return the extent, m, of the outlines with this origin in a direction."""
     name = scene.points[point]
     reach = 0.0
@@ -450,11 +450,11 @@ class Forces:
     which the contacts are located, SI.
     """
 
-    def __init__(self, kinematics: Kinematics, scene: Scene, flat: FloatArray, x: FloatArray, c: FloatArray) -> None:
+    def __init__(self, kinematics: Kinematics, scene: Scene, flat: Floats, x: Floats, c: Floats) -> None:
         self._kinematics, self._flat = kinematics, flat
         self.locations = with_surface_offsets(kinematics, scene, locate_contacts(kinematics, x, c), x, c)
 
-    def drawn(self, x: FloatArray, c: FloatArray, states: Sequence[int], multipliers: FloatArray) -> FloatArray:
+    def drawn(self, x: Floats, c: Floats, states: Sequence[int], multipliers: Floats) -> Floats:
         """Return the forces at a state, projected on the plane of the drawing, shape (WIDTH * locations,).
 
         Of a force: location, normal and tangential parts, N, and the friction limit along the tangent, N.  Of a torque:
@@ -480,9 +480,7 @@ class Forces:
             draw(entry, contact, location, multipliers, bound, at)
         return out
 
-    def place(
-        self, location: ContactLocation, contact: ContactInfo, at: Configuration
-    ) -> tuple[FloatArray, FloatArray]:
+    def place(self, location: ContactLocation, contact: ContactInfo, at: Configuration) -> tuple[Floats, Floats]:
         """Return where a contact is, in the plane of the drawing, m, (2,), and the directions of its rows (k, 3)."""
         acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
         point, directions = contact_at(location, at, acting)
@@ -492,10 +490,10 @@ class Forces:
 
     def _force(
         self,
-        entry: FloatArray,
+        entry: Floats,
         contact: ContactInfo,
         location: ContactLocation,
-        multipliers: FloatArray,
+        multipliers: Floats,
         bound: float,
         at: Configuration,
     ) -> None:
@@ -518,10 +516,10 @@ class Forces:
 
     def _torque(
         self,
-        entry: FloatArray,
+        entry: Floats,
         contact: ContactInfo,
         location: ContactLocation,
-        multipliers: FloatArray,
+        multipliers: Floats,
         bound: float,
         at: Configuration,
     ) -> None:
@@ -557,7 +555,7 @@ class InputPushes:
             depends = not free_names(expressions.parse(load.value)) <= known
             self._texts.append((None if depends else load.value, isinstance(load, ForceLoad)))
 
-    def forces(self, t: float, inputs: FloatArray, rotations: FloatArray) -> list[FloatArray]:
+    def forces(self, t: float, inputs: Floats, rotations: Floats) -> list[Floats]:
         """Return the force of each place: (3,), N, resolved in N; of a law its value (1,). Zero if the state sets it.
 
         ``t``: s; ``inputs``, shape (n_inputs,): SI; ``rotations``, shape (n_frames, 3, 3): of the frames of the scene.
@@ -569,7 +567,7 @@ class InputPushes:
             for text, is_force in self._texts
         ]
 
-    def arrows(self, forces: list[FloatArray], anchors: FloatArray, flat: FloatArray) -> FloatArray:
+    def arrows(self, forces: list[Floats], anchors: Floats, flat: Floats) -> Floats:
         """Return the head of each arrow, m, and its direction times the force, N, in a picture, shape (k, 4).
 
         ``forces``: of :meth:`forces`; ``anchors``, shape (n_anchors, 2): of the scene, in the picture, m; ``flat``,

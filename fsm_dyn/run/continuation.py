@@ -10,10 +10,9 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.storage import run_version
-from fsm_dyn.core.arrays import IntArray
+from fsm_dyn.core.arrays import Integers
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run.executable import Executable, FirstRow, KnownCharts, SavedState, check
@@ -40,7 +39,7 @@ class Savable(Protocol):
     def charts_known(self) -> KnownCharts:
         """Charts requested by the run."""
 
-    def online_modes(self) -> NDArray[np.int64]:
+    def online_modes(self) -> Integers:
         """Addresses of the modes embedded online by their numbers, 0 for others."""
 
 
@@ -151,7 +150,7 @@ class Continuation:
     state: SavedState  # ``rows`` and ``transitions`` of the run's record were there when it was saved
     # tuple of (states, int): by mode index of the record: contact states, and which of the charts with these
     modes: tuple[tuple[tuple[int, ...], int], ...]
-    changes: IntArray  # shape (n, 2): mode indices before and after each of these transitions
+    changes: Integers  # shape (n, 2): mode indices before and after each of these transitions
 
     def stored(self) -> StoredContinuation:
         """Return its form in a file."""
@@ -311,7 +310,7 @@ def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]
     return Numbered(raw, order, partial(_continued, run, saved, states, order, changes), state, kept)
 
 
-def _indices(order: Sequence[int]) -> IntArray:
+def _indices(order: Sequence[int]) -> Integers:
     """Return the new number of every mode by its number in the machine, -1 for missing ones."""
     index = np.full(max(order) + 1, -1)
     index[list(order)] = np.arange(len(order))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Codes, Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.contacts import Contact, FeatureContact
@@ -25,7 +24,7 @@ from fsm_dyn.runtime.abi import Event, Reason
 
 
 def depths(
-    contacts: Sequence[ContactInfo], written: Mapping[str, Contact], residual: FloatArray
+    contacts: Sequence[ContactInfo], written: Mapping[str, Contact], residual: Floats
 ) -> list[tuple[float, str]]:
     """Return how deep rigid contacts penetrate, m, with their names; the deepest first.
 
@@ -56,7 +55,7 @@ def _pair(contact: Contact | None) -> object:
 
 
 def starts_behind(
-    automaton: Automaton, states: Sequence[int], t: float, x: FloatArray, c: FloatArray, least: float
+    automaton: Automaton, states: Sequence[int], t: float, x: Floats, c: Floats, least: float
 ) -> tuple[str, ...]:
     """Return a sentence for each shape that is wholly behind a segment, before or behind no end of it.
 
@@ -98,7 +97,7 @@ _SLIDES = (SLIDING, SLIDING_UNDER)
 _JUMPS = (REASONS[Reason.INPUT_JUMP], REASONS[Reason.SAMPLE])
 
 
-def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Sequence[str], word: str) -> FloatArray:
+def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Sequence[str], word: str) -> Floats:
     """Return the times of an event of one of some contacts, shape (n,), s.
 
     An event happens at a transition at which the contact's state changes accordingly; a rebounding contact closes
@@ -126,10 +125,10 @@ def event_mask(
     chosen: Sequence[str],
     word: str,
     found: TransitionArrays,
-    states: npt.NDArray[np.int8],
+    states: Codes,
     owners: Sequence[str],
     guard_name: Callable[[Event, int], str],
-) -> BoolArray:
+) -> Booleans:
     """Return at which transitions an event of one of some contacts happens, handovers not told from others.
 
     ``contacts``: all of the mechanism; ``chosen``, ``word``: as ``contacts`` and ``word`` of :func:`event_times`;
@@ -259,7 +258,7 @@ def encounters(
     return tuple(sorted(found, key=lambda item: (np.inf if item.touched is None else item.touched, item.least)))
 
 
-def touched_pairs(model: RunModel, transitions: Sequence[Transition]) -> dict[str, FloatArray]:
+def touched_pairs(model: RunModel, transitions: Sequence[Transition]) -> dict[str, Floats]:
     """Return the times of touching of pairs of shapes, s, in the order in which they first did."""
     states = {name: np.array(chart.states) for name, chart in zip(model.modes, model.charts, strict=True)}
     names = {name: None for item in transitions for name in item.impulse}
@@ -281,7 +280,7 @@ def _touches(model: RunModel, rows: Samples, transitions: Sequence[Transition], 
     return [*([first] if start and first not in times else []), *times]
 
 
-def _gaps(model: RunModel, rows: Samples, names: Sequence[str]) -> FloatArray:
+def _gaps(model: RunModel, rows: Samples, names: Sequence[str]) -> Floats:
     """Return the gap of each pair in each row, shape (n_rows, n_pairs), m; infinite if no feature faces another."""
     numbers = {contact.name: k for k, contact in enumerate(model.contacts)}
     members = [[numbers[name] for name in model.contact_entries[pair]] for pair in names]
@@ -300,10 +299,10 @@ def _gaps(model: RunModel, rows: Samples, names: Sequence[str]) -> FloatArray:
 
 
 def _gap_of_pair(
-    contacts: Sequence[ContactInfo], own: Sequence[int], residual: FloatArray, reach: FloatArray, closed: BoolArray
-) -> FloatArray:
+    contacts: Sequence[ContactInfo], own: Sequence[int], residual: Floats, reach: Floats, closed: Booleans
+) -> Floats:
     """Return the smallest gap of features that face each other; ``closed`` (n, len(own)): the contact is not open."""
-    corners: dict[int, FloatArray] = {}
+    corners: dict[int, Floats] = {}
     for column, k in enumerate(own):
         gap = residual[:, contacts[k].normal_row]
         if contacts[k].outlined:  # the distance of a corner from a convex polygon is at least the largest of these
@@ -313,5 +312,5 @@ def _gap_of_pair(
             # behind a face whose contact is open there is another face, or nothing
             faces = (reach[:, k] >= 0.0) & ((gap >= -_BEHIND) | closed[:, column])
             corners[-1 - k] = np.where(faces, gap, np.inf)
-    smallest: FloatArray = np.min(list(corners.values()), axis=0)
+    smallest: Floats = np.min(list(corners.values()), axis=0)
     return smallest

@@ -8,9 +8,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Codes, Floats, Integers
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import html_table
@@ -60,28 +59,28 @@ class EnergyBalance:
         Work of the drives of points and frames by time or inputs; zero if all rest while all speeds are zero.
     """
 
-    kinetic: FloatArray
-    potential: FloatArray
-    work: Mapping[str, FloatArray]
-    friction: Mapping[str, FloatArray]
-    constraints: Mapping[str, FloatArray]
-    transitions: FloatArray
-    drive: FloatArray
+    kinetic: Floats
+    potential: Floats
+    work: Mapping[str, Floats]
+    friction: Mapping[str, Floats]
+    constraints: Mapping[str, Floats]
+    transitions: Floats
+    drive: Floats
 
     @property
-    def total(self) -> FloatArray:
+    def total(self) -> Floats:
         """Kinetic and potential energy together."""
         return self.kinetic + self.potential
 
     @property
-    def residual(self) -> FloatArray:
+    def residual(self) -> Floats:
         """Residual of the energy balance: the error of the integration."""
         total = self.total
         explained = total[0] + self.transitions + self.drive
         for table, sign in ((self.work, 1.0), (self.friction, -1.0), (self.constraints, 1.0)):
             for values in table.values():
                 explained = explained + sign * values
-        residual: FloatArray = total - explained
+        residual: Floats = total - explained
         return residual
 
     def _repr_html_(self) -> str:
@@ -113,7 +112,7 @@ def energy_balance(
     starts: np.ndarray,
     between: SampleBetween,
     points: int = POINTS,
-    middles: FloatArray | None = None,
+    middles: Floats | None = None,
 ) -> EnergyBalance:
     """Draw up the energy balance of a run.
 
@@ -152,15 +151,15 @@ def energy_balance(
 
 
 @cache
-def gauss_points(points: int) -> tuple[FloatArray, FloatArray]:
+def gauss_points(points: int) -> tuple[Floats, Floats]:
     """Return points and weights of Gauss' quadrature on (-1, 1)."""
     places, weights = np.polynomial.legendre.leggauss(points)
     return places, weights
 
 
 def _work_in_steps(
-    rows: Samples, ends: IntArray, between: SampleBetween, points: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    rows: Samples, ends: Integers, between: SampleBetween, points: int
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Return the work of every load and row, the heat of compliant contacts, and the work of drives.
 
     In the steps ending at the rows ``ends``.
@@ -171,8 +170,8 @@ def _work_in_steps(
     inner = between(times.ravel(), np.repeat(ends - 1, points))
     weights = h[:, None] * (0.5 * parts)
 
-    def integrate(power: FloatArray) -> FloatArray:
-        work: FloatArray = np.einsum("sk,skj->sj", weights, power.reshape(*times.shape, -1))
+    def integrate(power: Floats) -> Floats:
+        work: Floats = np.einsum("sk,skj->sj", weights, power.reshape(*times.shape, -1))
         return work
 
     n_loads = len(rows.model.loads)
@@ -187,7 +186,7 @@ def _work_in_steps(
     return integrate(powers), integrate(inner.row_powers), losses, integrate(inner.drive_powers)[:, 0]
 
 
-def _work_without_contacts(rows: Samples, ends: IntArray, between: SampleBetween) -> FloatArray:
+def _work_without_contacts(rows: Samples, ends: Integers, between: SampleBetween) -> Floats:
     """Return the work of constraints in the steps ending at ``ends`` if no contact had a force, (m, n_rows), J."""
     work, model = np.zeros((len(ends), len(rows.model.rows))), rows.model
     contacts = {row for contact in model.contacts for row in (contact.normal_row, *contact.tangent_rows)}
@@ -207,7 +206,7 @@ def _work_without_contacts(rows: Samples, ends: IntArray, between: SampleBetween
     return work
 
 
-def _potential_by_impulses(rows: Samples, free: IntArray, middles: FloatArray) -> FloatArray:
+def _potential_by_impulses(rows: Samples, free: Integers, middles: Floats) -> Floats:
     """Return the potential energy added by the impulses of contacts in the steps ending at ``free``.
 
     They move the coordinates for half of the step; compliant contacts store by their impulses alone. ``free``, shape
@@ -224,18 +223,16 @@ def _potential_by_impulses(rows: Samples, free: IntArray, middles: FloatArray) -
     x[:, layout.q_slice] -= half[:, None] * (rates[1] - rates[0])
     alone = Samples(rows.model, before.t, x, before.mode, before.context)
     stored = rows.report["stored"].sum(axis=1)
-    found: FloatArray = (
+    found: Floats = (
         before.potential_energy - alone.potential_energy + alone.report["stored"].sum(axis=1) - stored[free - 1]
     )
     return found
 
 
-def _by_owner(
-    model: RunModel, forces: FloatArray, losses: FloatArray
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+def _by_owner(model: RunModel, forces: Floats, losses: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Split the work of the rows into dissipation by contact and work of driven constraints by owner."""
-    friction: dict[str, FloatArray] = {}
-    constraints: dict[str, FloatArray] = {}
+    friction: dict[str, Floats] = {}
+    constraints: dict[str, Floats] = {}
     for i, row in enumerate(model.rows):
         table, sign = (friction, -1.0) if row.role in _DISSIPATIVE else (constraints, 1.0)
         table[row.owner] = table.get(row.owner, np.zeros(len(forces))) + sign * forces[:, i]
@@ -275,7 +272,7 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
         return ()
     rows = run.all
 
-    def without_shares(times: FloatArray, first: IntArray) -> Samples:
+    def without_shares(times: Floats, first: Integers) -> Samples:
         found = run.between(times, first)  # how redundant forces are shared changes no work
         return replace(found, model=replace(found.model, indeterminate=()))
 
@@ -289,7 +286,7 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
         return (_sentence(balance, rows.t, passed, jumps),) if is_open(balance.residual, balance, stored, limit) else ()
 
 
-def is_open(residual: FloatArray, balance: EnergyBalance, stored: float, limit: float = LIMIT) -> bool:
+def is_open(residual: Floats, balance: EnergyBalance, stored: float, limit: float = LIMIT) -> bool:
     """Whether more is unexplained than the limit, and than the rounding of the energies.
 
     A mechanism at rest on compliant contacts exchanges nothing, and the scale is the energy ``stored`` there, J.
@@ -311,7 +308,7 @@ def _jumps(report: Program) -> bool:
     return any(not moving.isdisjoint(support([node])) for node in choices)
 
 
-def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool, jumps: bool) -> str:
+def _sentence(balance: EnergyBalance, t: Floats, passed: bool, jumps: bool) -> str:
     step = int(np.argmax(np.abs(np.diff(balance.residual))))
     share = (
         f"{balance.relative_residual:.1%}"
@@ -329,7 +326,7 @@ def _sentence(balance: EnergyBalance, t: FloatArray, passed: bool, jumps: bool) 
     )
 
 
-def rows_verdicts(rows: Rows, n_q: int, fixed_steps: bool) -> NDArray[np.int8]:
+def rows_verdicts(rows: Rows, n_q: int, fixed_steps: bool) -> Codes:
     """Return a :class:`~fsm_dyn.runtime.abi.RowsVerdict` of each run, shape (runs,): whether states follow from rates.
 
     ``n_q``: number of coordinates; ``fixed_steps``: whether nothing controlled the error of the steps: then their ends
@@ -355,12 +352,12 @@ class PinWear:
         Depth worn off, m.
     """
 
-    sliding: FloatArray
-    work: FloatArray
-    depth: FloatArray
+    sliding: Floats
+    work: Floats
+    depth: Floats
 
 
-def wear_of(rows: Samples, starts: BoolArray, between: SampleBetween) -> Mapping[str, PinWear]:
+def wear_of(rows: Samples, starts: Booleans, between: SampleBetween) -> Mapping[str, PinWear]:
     """Return the wear of the connections with the key ``wear``, by name.
 
     Archard (1953): the volume worn off is proportional to force and distance, ``depth = rate * work / area``. Forces
@@ -382,14 +379,14 @@ def wear_of(rows: Samples, starts: BoolArray, between: SampleBetween) -> Mapping
     return {str(entry.name): _wear(entry, rows, inner, ends, h[:, None] * (0.5 * parts)) for entry in entries}
 
 
-def _wear(entry: PinEntry, rows: Samples, inner: Samples, ends: IntArray, weights: FloatArray) -> PinWear:
+def _wear(entry: PinEntry, rows: Samples, inner: Samples, ends: Integers, weights: Floats) -> PinWear:
     assert entry.wear is not None
     rate, area, radius = (
         0.0 if text is None else float(evaluate_expression(text, rows.model.values))
         for text in (entry.wear.rate, entry.wear.area, entry.wear.radius)
     )
 
-    def integral(rates: FloatArray) -> FloatArray:
+    def integral(rates: Floats) -> Floats:
         added = np.zeros(len(rows))
         added[ends] = np.einsum("sk,sk->s", weights, rates.reshape(weights.shape))
         return np.cumsum(added)
@@ -449,7 +446,7 @@ class ContactPeriod:
         return self.peak / self.mean if self.mean else float("nan")
 
 
-def contact_periods(rows: Samples, starts: BoolArray, between: SampleBetween) -> tuple[ContactPeriod, ...]:
+def contact_periods(rows: Samples, starts: Booleans, between: SampleBetween) -> tuple[ContactPeriod, ...]:
     """Return the compressions of all compliant contacts of a run, in order of time.
 
     Forces are integrated by Gauss and Legendre within the steps. Rigid contacts have impulses in their place.
@@ -460,7 +457,7 @@ def contact_periods(rows: Samples, starts: BoolArray, between: SampleBetween) ->
 
 
 def _of_contact(
-    rows: Samples, starts: BoolArray, between: SampleBetween, contact: int, row: int
+    rows: Samples, starts: Booleans, between: SampleBetween, contact: int, row: int
 ) -> Iterator[ContactPeriod]:
     t, model = rows.t, rows.model
     closed = np.array([chart.states[contact] != 0 for chart in model.charts])[rows.mode]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.core.arrays import Codes, Floats, Integers
 from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import ModeName
@@ -75,7 +76,6 @@ class DerivedModes:
 
 # -- Saved state of a run, from which it can be continued ----------------------------------------------------
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 
@@ -135,7 +135,6 @@ def check(result: int) -> None:
 # does not depend on the runs before it, a mode is always derived for the model's own start, and charts are forgotten
 # when the next run begins.
 
-Array = npt.NDArray[np.float64]
 
 # Instructions or results of a program from which on compiling it well would take longer than it ever runs: the time for
 # stores, which the code generator orders all at once, grows with the square of their number.
@@ -180,9 +179,9 @@ class ModeColumns:
     """
 
     programs: RunnableMode
-    guards: NDArray[np.int64]
-    measures: NDArray[np.float64]
-    states: NDArray[np.int8]
+    guards: Integers
+    measures: Floats
+    states: Codes
     enclosure: EnclosureCode | None
     flags: int
     leaving: list[int]
@@ -209,7 +208,7 @@ class Executable:
     def __init__(
         self,
         automaton: Automaton,
-        home: tuple[Array, Array] | None = None,
+        home: tuple[Floats, Floats] | None = None,
         tolerances: Tolerances | None = None,
         modes: Sequence[DerivedMode] | None = None,
         known: DerivedModes | None = None,
@@ -332,7 +331,7 @@ class Executable:
         """Memory of the modes reached since the executable was made, bytes."""
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
-    def online_modes(self) -> npt.NDArray[np.int64]:
+    def online_modes(self) -> Integers:
         """Addresses of the modes embedded online by their numbers, 0 for others, which may be missing at the end."""
         return NO_MODES
 
@@ -365,7 +364,7 @@ class Executable:
         rhs, full = (kernel.address for each in kernels for kernel in each)
         return rhs, full, kernels
 
-    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+    def provide_mode(self, states: Codes, t: float, x: Floats, c: Floats) -> Tables:
         """Derive and append the mode with these contact states.
 
         Raises RunError: the model lists its modes and this is none of them.
@@ -375,7 +374,7 @@ class Executable:
         self._append(len(self.automaton.modes) - 1, mode.programs)
         return self.tables
 
-    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+    def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
         """Return the tables as they are: all modes have kernels of their own."""
         return self.tables
 
@@ -383,7 +382,7 @@ class Executable:
         """Return the mode with these contact states, derived if need be."""
         return self.known.get(codes, lambda: self.automaton.derive(codes, 0.0, *self.home, first=True))
 
-    def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
+    def check_listed(self, states: Codes, t: float) -> tuple[int, ...]:
         """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
         codes: tuple[int, ...] = tuple(states.tolist())
         if not self.automaton.mechanism.only_listed:
@@ -396,13 +395,13 @@ class Executable:
             )
         return codes
 
-    def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
+    def provide_chart(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
         """Append a chart of a mode for the given state, unless the mode has it."""
         if self._add_chart(number, t, x, c):
             self._asked.append((self.charts[number].programs.states, t, x, c))
         return self.tables
 
-    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+    def _add_chart(self, number: int, t: float, x: Floats, c: Floats) -> bool:
         """Append a chart as :meth:`provide_chart` does; tell whether there is one."""
         chart = self.charts[number]
         known = [other.programs for other in self.charts if other.mode == chart.mode]
@@ -416,7 +415,7 @@ class Executable:
         self._append(chart.mode, programs)
         return True
 
-    def _chart_at(self, states: tuple[int, ...], t: float, x: Array, c: Array) -> ModePrograms:
+    def _chart_at(self, states: tuple[int, ...], t: float, x: Floats, c: Floats) -> ModePrograms:
         """Return the programs of a mode in a chart for the given state, which a run before may have asked for."""
         place = states, t, x.tobytes(), c.tobytes()
         programs = self._derived_charts.pop(place, None) or self.automaton.derive(states, t, x, c).programs
@@ -571,7 +570,7 @@ class Executable:
             self._numbers.setdefault(self.charts[number].programs.states, number)
         self._numbered = len(self.charts)
 
-    def _sizes(self, counts: Sequence[int]) -> npt.NDArray[np.int64]:
+    def _sizes(self, counts: Sequence[int]) -> Integers:
         """Return the sizes, shape (Sizes.COUNT,), for charts with these numbers of guards."""
         automaton, mechanism, layout = self.automaton, self.automaton.mechanism, self.automaton.terms.layout
         sizes = np.zeros(Sizes.COUNT, np.int64)
@@ -628,14 +627,14 @@ class Executable:
         transitions = self.automaton.mechanism.transitions
         return self.automaton.outgoing_transitions(self.mode_name(states)) if transitions else []
 
-    def _nonzero(self) -> dict[str, npt.NDArray[np.int64]]:
+    def _nonzero(self) -> dict[str, Integers]:
         """Which entries of the rows and of the mass matrix can differ from zero, as the tables have it."""
         terms, n = self.automaton.terms, len(self.automaton.terms.layout.u)
         rows = st.nonzero_columns(terms.can_differ_from_zero("A")[:, :n])
         mass = st.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
         return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
 
-    def _flags(self, programs: RunnableMode, states: NDArray[np.int8]) -> int:
+    def _flags(self, programs: RunnableMode, states: Codes) -> int:
         """Return the flags of a mode with these contact states."""
         flags = ModeFlag.PROJECTS | ModeFlag.RANKS if self._closes_loops else 0
         if isinstance(programs, ModePrograms) and programs.indeterminate:  # of others the runtime knows their charts
@@ -661,7 +660,7 @@ class Executable:
         contacts = self.automaton.mechanism.contacts.items()
         return [first.setdefault(contact.entry or name, number) for number, (name, contact) in enumerate(contacts)]
 
-    def _transitions(self) -> npt.NDArray[np.int64]:
+    def _transitions(self) -> Integers:
         automaton = self.automaton
         names = [contact.name for contact in automaton.contacts]
         table = np.zeros((len(automaton.user_transitions), TransitionColumn.WIDTH), np.int64)
@@ -675,7 +674,7 @@ class Executable:
                 table[i, TransitionColumn.EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])
         return table
 
-    def _transition_states(self) -> npt.NDArray[np.int8]:
+    def _transition_states(self) -> Codes:
         """Contact states required by each transition's target, -1: any."""
         automaton = self.automaton
         table = np.full((len(automaton.user_transitions), len(automaton.contacts)), -1, np.int8)
@@ -708,7 +707,7 @@ def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]
     return [([item], SELDOM_RUN if len(item.instructions) > _LONG_MODE else OPTIMISATION) for item in both]
 
 
-def _flags_of_modes(automaton: Automaton, gated: Sequence[int]) -> NDArray[np.int64]:
+def _flags_of_modes(automaton: Automaton, gated: Sequence[int]) -> Integers:
     """Return the flags that a mode has from each contact in each of its states, shape (n_contacts, codes)."""
     contacts = automaton.contacts
     flags = np.zeros((len(contacts), 1 + max((code for item in contacts for code in item.codes), default=0)), np.int64)

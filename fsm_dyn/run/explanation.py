@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.automaton.initial_values import massless_bodies
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard
@@ -62,7 +62,7 @@ def prospects(model: RunModel, at: Samples, horizon: float) -> tuple[Prospect, .
     full = chart.full
     evaluate = ModeEvaluator(full) if isinstance(full, OnlineFull) else full.evaluate
 
-    def mode(t: float, state: FloatArray) -> Mapping[str, FloatArray]:
+    def mode(t: float, state: Floats) -> Mapping[str, Floats]:
         c[layout.w_slice] = at.context[0][layout.w_slice] + (t - start) * at.context[0][layout.w_rate_slice]
         return evaluate(t, state, c)
 
@@ -88,9 +88,7 @@ def prospects(model: RunModel, at: Samples, horizon: float) -> tuple[Prospect, .
     return tuple(sorted(listed, key=lambda item: np.inf if item.time is None else item.time))
 
 
-def _step(
-    mode: Callable[[float, FloatArray], Mapping[str, FloatArray]], t: float, x: FloatArray, h: float
-) -> FloatArray:
+def _step(mode: Callable[[float, Floats], Mapping[str, Floats]], t: float, x: Floats, h: float) -> Floats:
     """Take a step of the classical Runge-Kutta method."""
     first = mode(t, x)["x_dot"]
     second = mode(t + h / 2, x + h / 2 * first)["x_dot"]
@@ -286,9 +284,9 @@ def _contact(
     contact: ContactInfo,
     code: int,
     own: dict[str, float],
-    residual: FloatArray,
-    speeds: FloatArray,
-    forces: FloatArray,
+    residual: Floats,
+    speeds: Floats,
+    forces: Floats,
     indeterminate: Sequence[int],
     admissible: bool,
     units: Sequence[str],
@@ -313,7 +311,7 @@ def _contact(
     )
 
 
-def _size(values: FloatArray, contact: ContactInfo) -> float | None:
+def _size(values: Floats, contact: ContactInfo) -> float | None:
     """Return the component along the slip of a contact with its sign, in space its length; None without friction."""
     own = values[list(contact.tangent_rows)]
     if not len(own):
@@ -578,7 +576,7 @@ def _massless_speeds(rows: Samples) -> list[str]:
     return [name for name, row in zip(names, mass, strict=True) if not row.any()]
 
 
-def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str]:
+def _gaps(model: RunModel, residual: Floats, deepest: float) -> Iterator[str]:
     """Yield the gaps below ``deepest`` (m), the deepest first."""
     written = {} if model.automaton is None else model.automaton.mechanism.contacts
     for depth, name in depths(model.contacts, written, residual)[:MOST]:
@@ -586,7 +584,7 @@ def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str
             yield f"{name}: penetration {depth:.6g} m"
 
 
-def _massless_directions(model: RunModel, mass: FloatArray) -> Iterator[str]:
+def _massless_directions(model: RunModel, mass: Floats) -> Iterator[str]:
     """Yield the combinations of speeds along which the unconstrained mass matrix is singular."""
     names = model.layout.u
     mass = mass[: len(names), : len(names)]

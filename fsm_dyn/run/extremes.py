@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 
 # -- The motion between two recorded rows --------------------------------------------------------------------
@@ -17,8 +17,8 @@ from fsm_dyn.core.records import dataclass
 _ROUNDING = 256.0 * np.finfo(np.float64).eps
 
 
-def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray, x1: FloatArray,
-            d1: FloatArray) -> FloatArray:  # fmt: skip
+def quartic(theta: Floats, h: Floats, x0: Floats, d0: Floats, xm: Floats, x1: Floats,
+            d1: Floats) -> Floats:  # fmt: skip
     """Evaluate the quartic that meets both ends with their slopes and the middle of a step.
 
     It is the cubic through the ends, plus the one quartic vanishing there with its slope, scaled to meet the middle.
@@ -35,8 +35,8 @@ def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm
         return cubic + 16.0 * (s * r) ** 2 * (xm - middle_of_cubic)
 
 
-def quartic_bounds(h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray, x1: FloatArray,
-                   d1: FloatArray) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+def quartic_bounds(h: Floats, x0: Floats, d0: Floats, xm: Floats, x1: Floats,
+                   d1: Floats) -> tuple[Floats, Floats]:  # fmt: skip
     """Return bounds of the quartics of steps: the least and greatest of their Bernstein coefficients.
 
     A polynomial on [0, 1] lies within the hull of these (Farouki, "The Bernstein polynomial basis", 2012, section 5).
@@ -53,8 +53,8 @@ def quartic_bounds(h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray
     return lower - rounding, upper + rounding
 
 
-def state_within(t: FloatArray, x: FloatArray, x_dot: FloatArray, x_mid: FloatArray, times: FloatArray,
-                 first: IntArray, columns: slice) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+def state_within(t: Floats, x: Floats, x_dot: Floats, x_mid: Floats, times: Floats,
+                 first: Integers, columns: slice) -> tuple[Floats, Floats]:  # fmt: skip
     """Return states within steps of a run.
 
     ``t``, ``x``, ``x_dot``, ``x_mid``, shape (n,) and (n, n_x): as of :class:`~fsm_dyn.run.record.RunRecord`.
@@ -72,7 +72,7 @@ def state_within(t: FloatArray, x: FloatArray, x_dot: FloatArray, x_mid: FloatAr
     return quartic(theta, h, state[first], rate[first], middle, state[last], rate[last]), theta
 
 
-def locate(t: FloatArray, times: FloatArray) -> tuple[np.ndarray, np.ndarray]:
+def locate(t: Floats, times: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Return for every time the row at or before it, and the last row of its step.
 
     At a transition the later of the two rows is taken: a trajectory is continuous from the right.  On the last row
@@ -103,7 +103,7 @@ class Extremes:
     maximum_time: float
 
 
-def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, IntArray], FloatArray]) -> Extremes:
+def extremes(t: Floats, at_rows: Floats, between: Callable[[Floats, Integers], Floats]) -> Extremes:
     """Return the extremes of a quantity over a whole run; see :func:`largest_of_runs`.
 
     ``t``, shape (n,): times of the rows, s; ``at_rows``, shape (n,): the quantity at the rows, SI; ``between``: gives
@@ -114,8 +114,8 @@ def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, 
 
 
 def extremes_of_runs(
-    t: FloatArray, at_rows: FloatArray, begin: IntArray, between: Callable[[FloatArray, IntArray], FloatArray]
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    t: Floats, at_rows: Floats, begin: Integers, between: Callable[[Floats, Integers], Floats]
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Return least and greatest value of a quantity in each of several runs, and the earliest times of them, s.
 
     ``t``, ``at_rows``, ``between``: as for :func:`extremes`; the rows of the runs stand one behind the other.
@@ -137,19 +137,17 @@ def extremes_of_runs(
     return values[0], values[1], times[0], times[1]
 
 
-def _signed(
-    between: Callable[[FloatArray, IntArray], FloatArray], sign: float, times: FloatArray, first: IntArray
-) -> FloatArray:
+def _signed(between: Callable[[Floats, Integers], Floats], sign: float, times: Floats, first: Integers) -> Floats:
     return sign * between(times, first)
 
 
 def largest(
-    t: FloatArray,
-    at_rows: FloatArray,
-    first: IntArray,
+    t: Floats,
+    at_rows: Floats,
+    first: Integers,
     end: float,
-    between: Callable[[FloatArray, IntArray], FloatArray],
-    bound: FloatArray | None = None,
+    between: Callable[[Floats, Integers], Floats],
+    bound: Floats | None = None,
 ) -> tuple[float, float]:
     """Return the supremum of a quantity over some steps of a run, and its time; see :func:`largest_of_runs`."""
     steps = Steps(first, np.minimum(first + 1, len(t) - 1), np.zeros(len(first), np.int64), 1)
@@ -162,35 +160,35 @@ class Steps:
     """Steps of several runs whose rows stand one behind the other."""
 
     # first, last: shape (k,): rows at which they begin and end; a last row of a run stands for itself
-    first: IntArray
-    last: IntArray
-    run: IntArray  # shape (k,): number of the run of each, never decreasing
+    first: Integers
+    last: Integers
+    run: Integers  # shape (k,): number of the run of each, never decreasing
     count: int
     # shape (runs + 1,): if these are all steps of the runs, and every row belongs to one: first row of each run, and
     # their number
-    whole: IntArray | None = None
+    whole: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.first)
 
     @cached_property
-    def begin(self) -> IntArray:
+    def begin(self) -> Integers:
         """Numbers of the first steps of the runs with steps."""
         return np.flatnonzero(np.diff(self.run, prepend=-1))
 
-    def only(self, chosen: BoolArray | IntArray) -> Steps:
+    def only(self, chosen: Booleans | Integers) -> Steps:
         """Return some of the steps, in their order."""
         return Steps(self.first[chosen], self.last[chosen], self.run[chosen], self.count)
 
 
 def largest_of_runs(
-    t: FloatArray,
-    at_rows: FloatArray,
+    t: Floats,
+    at_rows: Floats,
     steps: Steps,
-    end: FloatArray,
-    between: Callable[[FloatArray, IntArray], FloatArray],
-    bound: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray]:
+    end: Floats,
+    between: Callable[[Floats, Integers], Floats],
+    bound: Floats | None = None,
+) -> tuple[Floats, Floats]:
     """Return the supremum of a quantity over some steps of each of several runs, and its time.
 
     The largest values of a uniform grid in each step are bracketed, and the brackets refined as long as they may hold
@@ -235,32 +233,30 @@ def largest_of_runs(
     return best, time
 
 
-def _reaching(
-    t: FloatArray, at_rows: FloatArray, steps: Steps, end: FloatArray, bound: FloatArray
-) -> BoolArray | IntArray:
+def _reaching(t: Floats, at_rows: Floats, steps: Steps, end: Floats, bound: Floats) -> Booleans | Integers:
     """Return the steps of each run in which the bound is not below the largest value of a row."""
     if steps.whole is not None and np.isinf(end).all():
         reached = np.maximum.reduceat(at_rows, steps.whole[:-1])
         rows = np.flatnonzero(~(bound < np.repeat(reached, np.diff(steps.whole))))
         found = np.searchsorted(steps.first, rows)
-        begins: IntArray = found[steps.first[found] == rows]
+        begins: Integers = found[steps.first[found] == rows]
         return begins
     ends = at_rows[steps.last]
     ends[t[steps.last] > end[steps.run]] = -np.inf
     reached = _largest_by_run(np.maximum(at_rows[steps.first], ends), steps)
-    reaching: BoolArray = ~(bound[steps.first] < reached[steps.run])
+    reaching: Booleans = ~(bound[steps.first] < reached[steps.run])
     return reaching
 
 
 def _falling_from_end(
-    between: Callable[[FloatArray, IntArray], FloatArray], grid: FloatArray, values: FloatArray, steps: Steps
-) -> BoolArray:
+    between: Callable[[Floats, Integers], Floats], grid: Floats, values: Floats, steps: Steps
+) -> Booleans:
     """Return which steps have their largest value at an end, and smaller ones next to it.
 
     Next to it: as near as the square root of the machine precision resolves, and farther for more rounding.
     """
     top = values.argmax(axis=1)
-    falling: BoolArray = (top == 0) | (top == INSIDE + 1)
+    falling: Booleans = (top == 0) | (top == INSIDE + 1)
     chosen = np.flatnonzero(falling)
     edge, length = grid[chosen, top[chosen]], grid[chosen, -1] - grid[chosen, 0]
     inwards = np.where(top[chosen] == 0, length, -length)
@@ -269,7 +265,7 @@ def _falling_from_end(
     return falling
 
 
-def _bracketed(grid: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _bracketed(grid: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return new grids from the neighbour before each largest value to the one after; values at their ends are set."""
     rows = np.arange(len(grid))
     top = values.argmax(axis=1)
@@ -282,20 +278,20 @@ def _bracketed(grid: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatA
     return finer, found
 
 
-def _evaluated(between: Callable[[FloatArray, IntArray], FloatArray], times: FloatArray, first: IntArray) -> FloatArray:
+def _evaluated(between: Callable[[Floats, Integers], Floats], times: Floats, first: Integers) -> Floats:
     if not times.size:
         return times
     return between(times.ravel(), np.repeat(first, times.shape[1])).reshape(times.shape)
 
 
-def _best(values: FloatArray, grid: FloatArray, steps: Steps) -> tuple[FloatArray, FloatArray]:
+def _best(values: Floats, grid: Floats, steps: Steps) -> tuple[Floats, Floats]:
     """Return the largest value of each run and the earliest time of it."""
     best = _largest_by_run(values.max(axis=1), steps)
     times = np.where(values == best[steps.run, None], grid, np.inf).min(axis=1)
     return best, -_largest_by_run(-times, steps)
 
 
-def _largest_by_run(values: FloatArray, steps: Steps) -> FloatArray:
+def _largest_by_run(values: Floats, steps: Steps) -> Floats:
     """Return the largest of the values of each run, minus infinity without any."""
     found = np.full(steps.count, -np.inf)
     if len(steps):

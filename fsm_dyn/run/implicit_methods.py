@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.run.continuation import Saver, restore
 from fsm_dyn.run.executable import FirstRow, SavedState
@@ -49,8 +50,6 @@ from fsm_dyn.runtime.layouts import MethodArrays, Options
 # The step of an implicit method is taken in Python. What the compiled loop then does with its dense output is what it
 # does with a tableau: trial steps of any length, their ends projected, guards known by value and slope at start,
 # middle and end. A trial step is read off the polynomial instead of being taken.
-
-Floats = NDArray[np.float64]
 
 
 def dense_method(n: int) -> MethodArrays:

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
+from fsm_dyn.core.arrays import Booleans, Codes, Floats, Integers
 from fsm_dyn.core.errors import ExpressionError, InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.dimensions import texts_of, words_of
 from fsm_dyn.language.elements import ExpressionSchedule, Schedule, TableSchedule
 from fsm_dyn.language.evaluate import ParameterValue, ScalarAlgebra, evaluate_expression, names_in
@@ -33,8 +33,6 @@ from fsm_dyn.runtime.abi import JET_NUMBERS, Sizes
 from fsm_dyn.runtime.layouts import InputTables
 
 # -- Tables of input signals: polynomial pieces and kernels for the runtime -----------------------
-
-Floats = NDArray[np.float64]
 
 
 DRIVE: Final = Bundle(InputTables)
@@ -58,7 +56,7 @@ class PiecewiseCubic:
     # after
     start: Floats
     coefficients: Floats  # float64 array, shape (k, 4): of ``1, d, d^2, d^3`` with ``d = t - start``
-    hard: NDArray[np.bool_]  # shape (k,): whether value or slope may jump at the start: a step must end there
+    hard: Booleans  # shape (k,): whether value or slope may jump at the start: a step must end there
     decides: bool = True  # whether contact states are decided again at the hard starts
 
     def shifted(self, piece: int, origin: float) -> Floats:
@@ -66,7 +64,7 @@ class PiecewiseCubic:
         result: Floats = self.about(np.array([piece]), np.array([origin]))[0]
         return result
 
-    def about(self, piece: NDArray[np.int64], origin: Floats) -> Floats:
+    def about(self, piece: Integers, origin: Floats) -> Floats:
         """Return the coefficients of pieces about other origins (s), shape (n, 4)."""
         c0, c1, c2, c3 = self.coefficients[piece].T
         begin = self.start[piece]
@@ -346,7 +344,7 @@ def _enclosures(kernels: Sequence[KernelSource]) -> dict[str, NDArray[Any]]:
 
 def _merged(
     pieces: Sequence[PiecewiseCubic], breakpoints: Sequence[float] | Floats
-) -> tuple[Floats, Floats, Floats, NDArray[np.int64], NDArray[np.int8]]:
+) -> tuple[Floats, Floats, Floats, Integers, Codes]:
     """Bring the pieces of all inputs to common segments: start, origin, coefficients, next hard segment, decides."""
     switched = np.asarray(breakpoints, dtype=np.float64)
     start = np.sort(np.concatenate([[-np.inf], switched, *(item.start[1:] for item in pieces)]))
@@ -423,7 +421,7 @@ _TRUTH: Final = "true, false, a condition of t such as `t > 0.1 s`, {'steps': [[
 JUMP = 1e-9  # a smaller change at a breakpoint counts as continuous
 
 InputValue: TypeAlias = (
-    float | str | Sequence[Sequence[float | str]] | Mapping[str, Any] | Callable[[float], float] | Array | Schedule
+    float | str | Sequence[Sequence[float | str]] | Mapping[str, Any] | Callable[[float], float] | Floats | Schedule
 )
 
 

@@ -14,14 +14,10 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run.structures import Bundle
 from fsm_dyn.runtime.layouts import MethodArrays
-
-Floats = NDArray[np.float64]
-
 
 METHOD: Final = Bundle(MethodArrays)
 

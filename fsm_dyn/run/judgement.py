@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.laws import FREE
@@ -48,7 +48,7 @@ _PROBE: Final = 1e3  # displacement of a state to find its effect, in units of i
 _ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
 
 
-def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
+def state_errors(numerics: Numerics, x: Floats, n_q: int) -> Floats:
     """Return the errors of states (n, n_x): the tolerance of a step, or of gaps and speeds counting as zero; SI.
 
     ``x``, shape (n, n_x): coordinates and speeds, SI; ``n_q``: number of coordinates.
@@ -61,8 +61,8 @@ def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
 
 
 def derived_errors(
-    rows_at: Callable[[IntArray], Samples], rows: IntArray, sizes: FloatArray, quantity: Callable[[Samples], FloatArray]
-) -> FloatArray:
+    rows_at: Callable[[Integers], Samples], rows: Integers, sizes: Floats, quantity: Callable[[Samples], Floats]
+) -> Floats:
     """Return the errors of quantities determined by the state: those of all states, times their effects; (n,).
 
     ``rows_at``: returns rows of the runs, by their numbers, as samples; ``rows``, shape (n,); ``sizes``, shape (n,
@@ -73,7 +73,7 @@ def derived_errors(
     moved = samples.x.reshape(n, n_x + 1, n_x).copy()
     moved[:, 1:] += _PROBE * sizes[:, None, :] * np.eye(n_x)
     values = quantity(replace(samples, x=moved.reshape(-1, n_x))).reshape(n, n_x + 1)
-    error: FloatArray = np.abs(values[:, 1:] - values[:, :1]).sum(axis=1) / _PROBE + _ROUNDING * np.abs(values[:, 0])
+    error: Floats = np.abs(values[:, 1:] - values[:, :1]).sum(axis=1) / _PROBE + _ROUNDING * np.abs(values[:, 0])
     return error
 
 
@@ -125,9 +125,9 @@ class Judgement:
 class Findings:
     """A requirement judged over several runs."""
 
-    verdicts: IntArray  # shape (runs,): numbers into ``VERDICTS``
-    margins: FloatArray  # shape (runs,): as of :class:`Judgement`
-    times: FloatArray  # shape (runs,): the deciding times, s; nan where no single one does
+    verdicts: Integers  # shape (runs,): numbers into ``VERDICTS``
+    margins: Floats  # shape (runs,): as of :class:`Judgement`
+    times: Floats  # shape (runs,): the deciding times, s; nan where no single one does
 
 
 class Judge:
@@ -140,7 +140,7 @@ class Judge:
         self,
         runs: Runs,
         cut: RecordedSamples | None = None,
-        phase: IntArray | None = None,
+        phase: Integers | None = None,
         visits: list[list[PhaseVisit]] | None = None,
     ) -> None:
         self._phase, self._visits = phase, visits
@@ -208,7 +208,7 @@ class Judge:
         samples, phase = with_phase_rows(self.samples, self.visits)
         return Judge(self.runs, samples, phase, self.visits)
 
-    def _event_times(self, event: Event) -> Sequence[FloatArray]:
+    def _event_times(self, event: Event) -> Sequence[Floats]:
         """Return the times of an event of a contact or phase in each run, s."""
         if isinstance(event, ContactEvent):
             return self.runs.event_times(event)
@@ -288,19 +288,19 @@ class Judge:
         met = self._satisfied(compared, margin, time)
         return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
 
-    def _final(self, quantity: MeasuredQuantity) -> FloatArray:
+    def _final(self, quantity: MeasuredQuantity) -> Floats:
         """Return the value at the end of each run."""
         if quantity.is_wear:
             return self._worn(quantity)
         return self.column(self.samples.at(self.last_rows), quantity)
 
-    def _worn(self, quantity: MeasuredQuantity) -> FloatArray:
+    def _worn(self, quantity: MeasuredQuantity) -> Floats:
         """Return sliding, work or depth of a connection at the end of the only run, shape (1,)."""
         run = self.runs
         if not isinstance(run, Run):
             raise NotImplementedError("wear is found run by run")
         entry = wear_of(run.all, run.record.starts, run.between)[quantity.connection]
-        found: FloatArray = getattr(entry, quantity.name.rsplit(".", 1)[1])[-1:]
+        found: Floats = getattr(entry, quantity.name.rsplit(".", 1)[1])[-1:]
         return found
 
     def _largest_impulse(self, compared: QuantityComparison) -> Findings:
@@ -314,7 +314,7 @@ class Judge:
             return Findings(np.where(satisfied, _MET, self._if_complete(satisfied)), margin, time)
         return Findings(self._unless_failed(satisfied), margin, time)
 
-    def _never_twice(self, event: Event, within: FloatArray) -> Findings:
+    def _never_twice(self, event: Event, within: Floats) -> Findings:
         margin, time = np.full(self.count, math.inf), self.none.copy()
         for k, times in enumerate(self._event_times(event)):
             if len(times) > 1:
@@ -323,7 +323,7 @@ class Judge:
                 margin[k], time[k] = gaps[shortest] - within[k], times[shortest + 1]
         return Findings(self._unless_failed(margin >= -self._late), margin, time)
 
-    def _count(self, event: Event, op: str, bound: FloatArray) -> Findings:
+    def _count(self, event: Event, op: str, bound: Floats) -> Findings:
         at_most = op in ("<", "<=")
         times = self._event_times(event)
         counts = np.array([len(each) for each in times], dtype=np.float64)
@@ -338,20 +338,20 @@ class Judge:
         surely = np.where(satisfied, _MET, _VIOLATED)
         return Findings(np.where(decided, surely, self._if_complete(satisfied)), margin, time)
 
-    def _unless_failed(self, satisfied: BoolArray) -> IntArray:
+    def _unless_failed(self, satisfied: Booleans) -> Integers:
         """Return the verdicts of a claim on every time: a violation remains one."""
         return np.where(~satisfied, _VIOLATED, np.where(self.complete, _MET, _UNDECIDED))
 
-    def _if_complete(self, satisfied: BoolArray) -> IntArray:
+    def _if_complete(self, satisfied: Booleans) -> Integers:
         return np.where(self.complete, np.where(satisfied, _MET, _VIOLATED), _UNDECIDED)
 
     @staticmethod
     def _sign(compared: QuantityComparison) -> float:
         return 1.0 if compared.op in (">", ">=") else -1.0
 
-    def _satisfied(self, compared: QuantityComparison, margin: FloatArray, time: FloatArray) -> BoolArray:
+    def _satisfied(self, compared: QuantityComparison, margin: Floats, time: Floats) -> Booleans:
         """Return which runs satisfy a comparison with these margins; equal sides may differ by the error there."""
-        satisfied: BoolArray = margin > 0.0
+        satisfied: Booleans = margin > 0.0
         if compared.op in ("<", ">"):
             return satisfied
         satisfied |= margin == 0.0
@@ -373,7 +373,7 @@ class Judge:
         """Time within which events count as simultaneous, s."""
         return 0.0 if self._numerics is None else self._numerics.tolerances.coincidence or 0.0
 
-    def _errors(self, quantity: MeasuredQuantity, numerics: Numerics, runs: IntArray, time: FloatArray) -> FloatArray:
+    def _errors(self, quantity: MeasuredQuantity, numerics: Numerics, runs: Integers, time: Floats) -> Floats:
         """Return the error of a quantity in some runs at their deciding times, shape (len(runs),), SI."""
         model = self.model
         if quantity.name in model.layout.memory or quantity.is_wear:
@@ -387,7 +387,7 @@ class Judge:
             np.maximum(places, self._errors_of_time_stepping(rows), out=places)
         number = self._state_number(quantity)
         if number is not None:
-            found: FloatArray = sizes[:, number]
+            found: Floats = sizes[:, number]
             return found
         error = derived_errors(self.samples.at, rows, sizes, lambda samples: self.column(samples, quantity))
         if quantity.part:
@@ -395,7 +395,7 @@ class Judge:
             error += (numerics.tolerances.multiplier or 0.0) * largest[runs]
         return error
 
-    def _errors_of_time_stepping(self, rows: IntArray) -> FloatArray:
+    def _errors_of_time_stepping(self, rows: Integers) -> Floats:
         """Return the errors of coordinates at rows, shape (len(rows), n_q), SI.
 
         A step moves them by the mean of the rates at both ends, wherever in it the rates change.
@@ -407,18 +407,18 @@ class Judge:
             found[at] = 0.5 * np.diff(t[near]).max(initial=0.0) * np.ptp(q_dot[near], axis=0)
         return found
 
-    def _applies(self, during: Sequence[State]) -> BoolArray:
+    def _applies(self, during: Sequence[State]) -> Booleans:
         applies = np.ones(len(self.steps), dtype=np.bool_)
         for state in during:
             applies &= self.in_state(state)
         return applies
 
-    def in_state(self, condition: State) -> BoolArray:
+    def in_state(self, condition: State) -> Booleans:
         """Return in which steps a condition on phases, modes or contact states is true, shape (steps,)."""
         modes = {pattern.name for pattern in self.model.patterns}
         if isinstance(condition, PhaseCondition) or not (condition.state or condition.name in modes):
             assert self._phase is not None
-            in_phase: BoolArray = self._phase[self.steps.first] == phase_named(self.model.phases, condition.name)
+            in_phase: Booleans = self._phase[self.steps.first] == phase_named(self.model.phases, condition.name)
             return ~in_phase if condition.negated else in_phase
         if condition.state:
             numbers = self._contacts(condition.name)
@@ -428,7 +428,7 @@ class Judge:
         else:
             pattern = next(item for item in self.model.patterns if item.name == condition.name)
             true = [pattern.fits(chart.states) for chart in self.model.charts]
-        in_state: BoolArray = np.array(true, dtype=np.bool_)[self.rows.mode[self.steps.first]]
+        in_state: Booleans = np.array(true, dtype=np.bool_)[self.rows.mode[self.steps.first]]
         return ~in_state if condition.negated else in_state
 
     def _contacts(self, name: str) -> list[int]:
@@ -436,34 +436,30 @@ class Judge:
         members = self.model.contact_entries.get(name, (name,))
         return [number for number, contact in enumerate(self.model.contacts) if contact.name in members]
 
-    def _least_margin(self, compared: QuantityComparison, steps: Steps) -> tuple[FloatArray, FloatArray]:
+    def _least_margin(self, compared: QuantityComparison, steps: Steps) -> tuple[Floats, Floats]:
         """Return the least of a comparison's margins over steps of each run, and its time."""
         value, time = self._largest(compared.quantity, -self._sign(compared), steps, np.full(self.count, math.inf))
         return -value - self._sign(compared) * self.number(compared.bound), time
 
-    def _greatest_margin(
-        self, compared: QuantityComparison, steps: Steps, end: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _greatest_margin(self, compared: QuantityComparison, steps: Steps, end: Floats) -> tuple[Floats, Floats]:
         sign = self._sign(compared)
         value, time = self._largest(compared.quantity, sign, steps, end)
         return value - sign * self.number(compared.bound), time
 
-    def _largest(
-        self, quantity: MeasuredQuantity, sign: float, steps: Steps, end: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _largest(self, quantity: MeasuredQuantity, sign: float, steps: Steps, end: Floats) -> tuple[Floats, Floats]:
         number, within = self._state_number(quantity), self.within(quantity)
 
-        def between(times: FloatArray, first: IntArray) -> FloatArray:
+        def between(times: Floats, first: Integers) -> Floats:
             return sign * within(times, first)
 
         bound = None if number is None else self._bound(number, sign, quantity.magnitude)
         return largest_of_runs(self.rows.t, sign * self.at_rows(quantity), steps, end, between, bound)
 
-    def within(self, quantity: MeasuredQuantity) -> Callable[[FloatArray, IntArray], FloatArray]:
+    def within(self, quantity: MeasuredQuantity) -> Callable[[Floats, Integers], Floats]:
         """Return the function of a quantity at times (m,) within the steps from the rows (m,)."""
         number = self._state_number(quantity)
 
-        def between(times: FloatArray, first: IntArray) -> FloatArray:
+        def between(times: Floats, first: Integers) -> Floats:
             if number is None:
                 return self.column(self.samples.between(times, first), quantity)
             known, column = self.rows, slice(number, number + 1)
@@ -472,7 +468,7 @@ class Judge:
 
         return between
 
-    def number(self, text: Text) -> FloatArray:
+    def number(self, text: Text) -> Floats:
         """Return a constant expression in each run, SI."""
         return self.runs.number(text)
 
@@ -482,7 +478,7 @@ class Judge:
         other = quantity.part or quantity.name in self.model.outputs or quantity.name not in names
         return None if other else names.index(quantity.name)
 
-    def _bound(self, number: int, sign: float, magnitude: bool) -> FloatArray:
+    def _bound(self, number: int, sign: float, magnitude: bool) -> Floats:
         """Return an upper bound, after each row, of a coordinate or speed, or its magnitude, times a sign."""
         runs = self.rows
         bounds = np.empty((2, len(runs.t)))
@@ -503,14 +499,14 @@ class Judge:
     def _rows(self) -> Samples:
         return self.samples.all
 
-    def at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
+    def at_rows(self, quantity: MeasuredQuantity) -> Floats:
         """Return a quantity at all rows, shape (n,)."""
         number = self._state_number(quantity)
         if number is None:
             return self.column(self._rows, quantity)
         return np.abs(self.rows.x[:, number]) if quantity.magnitude else self.rows.x[:, number]
 
-    def column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
+    def column(self, samples: Samples, quantity: MeasuredQuantity) -> Floats:
         """Return a quantity at samples, shape (n,): a friction force in space by its magnitude.
 
         The forces of an entry are those of all its feature pairs together.

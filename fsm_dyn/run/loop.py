@@ -9,8 +9,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fsm_dyn.core.arrays import Codes, Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.run import structures as st
 from fsm_dyn.run.continuation import NEARLY_SPENT, Saver, restore
@@ -44,7 +45,6 @@ from fsm_dyn.runtime.library import RunStructure, advance, end_is_near
 
 # -- Event-driven run: calls the runtime and serves its requests for modes, charts and room ------------------
 
-Floats = NDArray[np.float64]
 
 RTOL: Final = 1e-9
 ATOL: Final = 1e-12
@@ -71,7 +71,7 @@ def run_automaton(
     drive: InputSignals | None = None,
     mode_source: ModeProvider | None = None,
     max_instant: int = MOST_AT_ONCE,
-    mask: NDArray[np.int8] | None = None,
+    mask: Codes | None = None,
     jacobians: Sequence[int] = (),
     workspace: Workspace | None = None,
     saver: Saver | None = None,
@@ -164,7 +164,7 @@ def set_options(
     chunk: int,
     max_instant: int,
     saves: bool = False,
-    mask: NDArray[np.int8] | None = None,
+    mask: Codes | None = None,
 ) -> tuple[Options, Packed]:
     """Return the options of a run with their structure, written over those of the run before in this memory."""
     n = len(loop.state.x)

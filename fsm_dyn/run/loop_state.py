@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Codes, Floats, Integers
 from fsm_dyn.core.errors import RunError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import structures as st
@@ -46,25 +45,25 @@ class Rows:
 
     # shape (n,): times, s, never decreasing within a run; equal neighbours are the two sides of a transition or of an
     # input's jump
-    t: FloatArray
+    t: Floats
     # x, x_dot: shape (n, n_q + n_u): states and their rates, SI
-    x: FloatArray
-    x_dot: FloatArray
+    x: Floats
+    x_dot: Floats
     # shape (n, n_q + n_u): state in the middle of the step before this row; not read for the first row of an interval
-    x_mid: FloatArray
-    mode: IntArray  # shape (n,): mode index; the last row of a step has the mode of the step
+    x_mid: Floats
+    mode: Integers  # shape (n,): mode index; the last row of a step has the mode of the step
     # shape (n, 4 n_w + n_contacts + n_memory): the context without the parameters: inputs, two rates, slip directions,
     # memory, third rates; from the right at a first row of an interval, else from the left
-    held: FloatArray
+    held: Floats
     # shape (runs + 1,): first row of each run, and the number of rows; by default of one run
-    begin: IntArray = field(default_factory=lambda: _ONE_RUN, kw_only=True)
+    begin: Integers = field(default_factory=lambda: _ONE_RUN, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.begin is _ONE_RUN:
             self.begin = np.array([0, len(self.t)])
 
     @classmethod
-    def of_table(cls, table: FloatArray, mode: IntArray, n_x: int, **others: Any) -> Self:
+    def of_table(cls, table: Floats, mode: Integers, n_x: int, **others: Any) -> Self:
         """Return rows of the runtime's table: time, state, rates, state in the middle of the step, context.
 
         ``table``, shape (n, 1 + 3 n_x + n_held): the time is copied, the others are views; ``mode``, shape (n,);
@@ -74,7 +73,7 @@ class Rows:
         return cls(table[:, 0].copy(), x, x_dot, x_mid, mode, table[:, 1 + 3 * n_x :], **others)
 
     @cached_property
-    def starts(self) -> BoolArray:
+    def starts(self) -> Booleans:
         """First rows of intervals: the first of a run, and the later of two rows at one time; shape (n,)."""
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
@@ -82,15 +81,12 @@ class Rows:
             begins[self.begin[:-1]] = True
         return begins
 
-    def runs_of(self, rows: IntArray) -> IntArray:
+    def runs_of(self, rows: Integers) -> Integers:
         """Return the number of the run of each row; both of shape (m,)."""
         return np.searchsorted(self.begin, rows, side="right") - 1
 
 
 # -- Results of a run as plain arrays ------------------------------------------------------------------------
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ class RunArrays(Rows):
     records: Floats = field(repr=False)  # the transitions as the loop wrote them; read them as `transitions`
     outcome: Outcome
     tables: Tables  # of the end, with the modes added on the way
-    requested_states: NDArray[np.int8]  # the last, (n_contacts,)
+    requested_states: Codes  # the last, (n_contacts,)
     steps: int  # accepted
     rejected: int
     retakes: int  # to locate events
@@ -254,7 +250,7 @@ class ModeProvider(Protocol):
     Both return tables with all present numbers kept.
     """
 
-    def provide_mode(self, states: NDArray[np.int8], t: float, x: Floats, c: Floats) -> Tables:
+    def provide_mode(self, states: Codes, t: float, x: Floats, c: Floats) -> Tables:
         """Append the mode with these contact states; raise RunError where it may not be."""
 
     def provide_chart(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
@@ -392,7 +388,7 @@ def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | 
     return None
 
 
-def _is_listed(tables: Tables, states: NDArray[np.int8]) -> bool:
+def _is_listed(tables: Tables, states: Codes) -> bool:
     """Whether the tables have a mode with these contact states: one that rested was there before."""
     return bool((tables.mode_states == states).all(axis=1).any())
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Booleans, Codes, Floats, Integers
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.run import outcomes
@@ -37,8 +38,6 @@ from fsm_dyn.runtime.abi import (
 )
 from fsm_dyn.runtime.layouts import Tables
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int8]
 Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 
 CHUNK = 2000  # steps between heartbeat
@@ -301,7 +300,7 @@ def _as_run(
     first: FirstRow | None,
     saved: SavedState | None,
     last: int,
-    approaches: NDArray[np.bool_],
+    approaches: Booleans,
 ) -> RunArrays:
     """Number the modes reached, double the rows at their changes, and record the changes.
 
@@ -340,7 +339,7 @@ def _as_run(
     )  # fmt: skip
 
 
-def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: Booleans) -> tuple[Floats, Floats]:
     """Return rates of all rows and the states at the middles of steps.
 
     A row has the mean rates of the step before it, or of the next one if none does.  The speeds at a middle are the
@@ -363,7 +362,7 @@ def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray
 
 def _numbers(
     tables: Tables, mode0: int, codes: Codes, times: Floats, x: Floats, c: Floats, mode_source: ModeProvider
-) -> tuple[Tables, NDArray[np.int64]]:
+) -> tuple[Tables, Integers]:
     """Number the contact states of all rows, asking for modes without a number in the order of their coming."""
     known: dict[bytes, int] = {tables.mode_states[mode0].tobytes(): mode0}
     for number, states in enumerate(tables.mode_states):
@@ -381,9 +380,9 @@ def _numbers(
 def _records(
     tables: Tables,
     parts: Parts,
-    changes: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    modes: NDArray[np.int64],
+    changes: Integers,
+    rows: Integers,
+    modes: Integers,
     events: list[list[tuple[int, int, float]]],
 ) -> Floats:
     """Records of the changes of contact states, as the event-driven loop writes them."""
@@ -407,7 +406,7 @@ def _records(
     return records
 
 
-def _struck(tables: Tables, codes: Codes, impulses: Floats, approaches: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _struck(tables: Tables, codes: Codes, impulses: Floats, approaches: Booleans) -> Booleans:
     """Contacts open before and after a step with a push in it, and those that struck where they began closed."""
     normal = tables.contact_rows[:, 0]
     found = np.zeros(codes.shape, bool)
@@ -419,7 +418,7 @@ def _struck(tables: Tables, codes: Codes, impulses: Floats, approaches: NDArray[
 
 
 def _events(
-    before: Codes, after: Codes, sigma_before: Floats, sigma_after: Floats, struck: NDArray[np.bool_]
+    before: Codes, after: Codes, sigma_before: Floats, sigma_after: Floats, struck: Booleans
 ) -> list[tuple[int, int, float]]:
     """Changes of the contacts between two steps, as events of guards."""
     found: list[tuple[int, int, float]] = []

@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.core.arrays import Codes, Floats, Integers
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.embedding import ActiveSet
@@ -24,7 +24,7 @@ from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import structures as st
-from fsm_dyn.run.executable import NO_MODES, Array, DerivedModes, Executable, ModeChart, is_long, program_memory
+from fsm_dyn.run.executable import NO_MODES, DerivedModes, Executable, ModeChart, is_long, program_memory
 from fsm_dyn.run.structures import Bundle, GuardEnclosures, Packed, guard_enclosures
 from fsm_dyn.run.tolerances import Numerics, Tolerances
 from fsm_dyn.runtime import library
@@ -54,9 +54,6 @@ from fsm_dyn.runtime.layouts import Online, Tables
 # A *chart* is an array of integers: first where things begin in the workspace, which follows from the sizes of the
 # automaton and is worked out once; then which rows and speeds are taken. Compiled code reads places from the array
 # because passing thirty numbers from function to function costs more than a small mechanism's evaluation.
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 ONLINE: Final = Bundle(Online)
@@ -141,7 +138,7 @@ class Contexts:
         if self._common is not None:
             _write(self._common[2].arrays[0], self._common[1], self._units)
 
-    def new(self, states: NDArray[np.int8], guards: Sequence[Guard], alone: bool = True) -> Context:
+    def new(self, states: Codes, guards: Sequence[Guard], alone: bool = True) -> Context:
         """Return a context of the mode with these contact states and guards, nothing chosen in it yet.
 
         Workspace and lists are common to the modes of a run, which keep what they chose; one evaluated ``alone``, as
@@ -170,7 +167,7 @@ class Contexts:
         packed = Packed(structure.ctypes.data, structure, (block, self._shared, common))
         return Context(chosen, plan.places, packed, block.nbytes)
 
-    def _kept_length(self, states: NDArray[np.int8]) -> int:
+    def _kept_length(self, states: Codes) -> int:
         """Return how many words a mode keeps of its chart, at the most."""
         sizes = self.tables.sizes
         rows = 3 * int(np.count_nonzero(states)) + int(np.count_nonzero(self.tables.row_role != RowRole.CONTACT))
@@ -279,7 +276,7 @@ def array_lengths(tables: Tables, guards: int) -> dict[str, int]:
 
 # -- Mode embedded online: context, evaluator and kernels ----------------------------------------------------
 
-Place = tuple[float, Array, Array]
+Place = tuple[float, Floats, Floats]
 
 OPEN = 1e-9  # share of a row in forces without effect, above which its multiplier is not determined
 
@@ -299,7 +296,7 @@ class OnlineFull:
     ``contexts`` makes its memory; ``states``: of its contacts, int8.
     """
 
-    states: NDArray[np.int8]
+    states: Codes
     guards: Sequence[Guard]
     contexts: Contexts
 
@@ -307,7 +304,7 @@ class OnlineFull:
         """Return a context of the mode, nothing chosen in it yet; see :meth:`Contexts.new`."""
         return self.contexts.new(self.states, self.guards, alone)
 
-    def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> dict[str, Array]:
+    def evaluate(self, t: Any, x: Any, c: Any, only: Only | None = None) -> dict[str, Floats]:
         """Return the outputs of a full program by name, at many states, each in a chart chosen there.
 
         ``t``, array-like, shape (...,): times, s; ``x``, ``c``, array-like, shapes (..., n_x), (..., n_c); ``only``: if
@@ -346,7 +343,7 @@ class ModeEvaluator:
         self._ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
         self._kept = full.contexts
 
-    def __call__(self, t: float, x: Array, c: Array) -> dict[str, Array]:
+    def __call__(self, t: float, x: Floats, c: Floats) -> dict[str, Floats]:
         """Return the outputs of a full program by name at a time (s), state and context."""
         x, c = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(c, np.float64)
         self._call(
@@ -387,7 +384,7 @@ class OnlineMode:
         return self._find_indeterminate()
 
     @classmethod
-    def of(cls, automaton: Automaton, states: tuple[int, ...], contexts: Contexts, home: tuple[Array, Array]) -> Self:
+    def of(cls, automaton: Automaton, states: tuple[int, ...], contexts: Contexts, home: tuple[Floats, Floats]) -> Self:
         """Describe the mode with these contact states; ``home``: state and context near which its contacts touch."""
         transitions = automaton.mechanism.transitions
         leaving = automaton.outgoing_transitions(automaton.name_of(states)) if transitions else []
@@ -464,7 +461,7 @@ class OnlineEnclosure:
     code: EnclosureCode
     values: dict[tuple[GuardQuantity, int, float], int]
 
-    def outputs(self, guards: Sequence[Guard]) -> NDArray[np.int64]:
+    def outputs(self, guards: Sequence[Guard]) -> Integers:
         """Return the values of a mode's guards: numbers below -1 are codes of quantities of forces."""
         return self._known.of(guards).reshape(-1).astype(np.int64)
 
@@ -549,7 +546,7 @@ class OnlineExecutable(Executable):
     def __init__(
         self,
         automaton: Automaton,
-        home: tuple[Array, Array] | None = None,
+        home: tuple[Floats, Floats] | None = None,
         tolerances: Tolerances | None = None,
         derived: Sequence[DerivedMode] = (),
         known: DerivedModes | None = None,
@@ -576,7 +573,7 @@ class OnlineExecutable(Executable):
             for kernels in self._online.values():
                 kernels.use(self.tables)
 
-    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+    def provide_mode(self, states: Codes, t: float, x: Floats, c: Floats) -> Tables:
         """Append the mode with these contact states; raise RunError if the model does not list it."""
         codes = self.check_listed(states, t)
         self._sets.append(codes)
@@ -592,14 +589,14 @@ class OnlineExecutable(Executable):
         """Memory of the modes embedded online, bytes."""
         return sum(kernels.memory for kernels in self._online.values())
 
-    def online_modes(self) -> npt.NDArray[np.int64]:
+    def online_modes(self) -> Integers:
         """Addresses of the modes embedded online by their numbers, 0 for those with kernels of their own."""
         if not self._online:
             return NO_MODES
         online = [self._online.get(chart.full) for chart in self.charts]
         return np.array([0 if kernels is None else kernels.address for kernels in online], np.int64)
 
-    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+    def _add_chart(self, number: int, t: float, x: Floats, c: Floats) -> bool:
         """Append an online chart of a mode whose own kernels degenerate at a state; there is but one."""
         group = self.charts[number].mode
         if any(chart.mode == group and chart.full in self._online for chart in self.charts):
@@ -632,7 +629,7 @@ class OnlineExecutable(Executable):
         self.charts.append(ModeChart(group, mode, own.rhs, own.full, self.allowance(mode), online=own.address))
         self.tables = self._with_last()
 
-    def _sizes(self, counts: Sequence[int]) -> npt.NDArray[np.int64]:
+    def _sizes(self, counts: Sequence[int]) -> Integers:
         sizes = super()._sizes(counts)
         if self._online:
             sizes[Sizes.MAX_GUARDS] = max(sizes[Sizes.MAX_GUARDS], guard_catalogue(self.automaton.system).most)
@@ -653,10 +650,10 @@ class OnlineExecutable(Executable):
 class CompiledExecutable(OnlineExecutable):
     """Executable whose modes have kernels, except those whose contacts share friction in space."""
 
-    def __init__(self, automaton: Automaton, home: tuple[Array, Array], known: DerivedModes) -> None:
+    def __init__(self, automaton: Automaton, home: tuple[Floats, Floats], known: DerivedModes) -> None:
         super().__init__(automaton, home, derived=automaton.modes, known=known)
 
-    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+    def provide_mode(self, states: Codes, t: float, x: Floats, c: Floats) -> Tables:
         """Derive and append the mode with these contact states; raise RunError if the model does not list it."""
         codes = self.check_listed(states, t)
         mode = self.derived(codes)
@@ -682,7 +679,7 @@ class CompiledExecutable(OnlineExecutable):
         """Memory of the modes reached since the executable was made, bytes."""
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :]) + super().memory
 
-    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+    def _add_chart(self, number: int, t: float, x: Floats, c: Floats) -> bool:
         """Append a chart of a mode; one embedded online is valid in any state."""
         group = self.charts[number].mode
         if any(chart.mode == group and chart.full in self._online for chart in self.charts):
@@ -723,7 +720,7 @@ class EarnedExecutable(OnlineExecutable):
     def __init__(
         self,
         automaton: Automaton,
-        home: tuple[Array, Array] | None = None,
+        home: tuple[Floats, Floats] | None = None,
         tolerances: Tolerances | None = None,
         derived: Sequence[DerivedMode] = (),
         known: DerivedModes | None = None,
@@ -743,7 +740,7 @@ class EarnedExecutable(OnlineExecutable):
             return int(self._by_name.get(self.automaton.name_of(mode.states).name, NEVER))
         return self._derive_after
 
-    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+    def provide_mode(self, states: Codes, t: float, x: Floats, c: Floats) -> Tables:
         """Append the mode with these contact states, or wake it; raise RunError if the model does not list it."""
         number = self._numbers.get(tuple(states.tolist()), -1)
         if number < 0:
@@ -751,11 +748,11 @@ class EarnedExecutable(OnlineExecutable):
         self.wake(number)
         return self.tables
 
-    def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
+    def provide_chart(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
         """Append a chart for the given state, unless the mode has one embedded online, valid in any state."""
         return self.tables if self._is_on_line(number) else Executable.provide_chart(self, number, t, x, c)
 
-    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+    def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
         """Append the mode's own kernels; or, if they are not good at the state given, those of a chart there.
 
         There are none where they cannot be derived, or have other guards, with which no run could continue in mid-mode;
@@ -774,7 +771,7 @@ class EarnedExecutable(OnlineExecutable):
         group = self.charts[number].mode
         return any(chart.mode == group and chart.full in self._online for chart in self.charts)
 
-    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+    def _add_chart(self, number: int, t: float, x: Floats, c: Floats) -> bool:
         """Append a chart of a mode of the graph, or kernels of one reached; tell whether there are any."""
         if not self._is_on_line(number):
             derives = self._derive_after != NEVER
@@ -799,7 +796,7 @@ class EarnedExecutable(OnlineExecutable):
         return True
 
 
-def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Array, Array]) -> ModePrograms | None:
+def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Floats, Floats]) -> ModePrograms | None:
     """Return the programs of a mode for kernels of its own, derived for a state and context.
 
     None if it runs online alone: its contacts share forces, it cannot be derived, or has other guards then.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.runtime.abi import LOG_WIDTH, STATUS_TEXTS, Choice, ChosenBy, Status, Violation
@@ -126,7 +126,7 @@ def _choice(contact: ContactInfo, code: int) -> str:
     return own or _CHOICES[code]
 
 
-def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
+def read_candidates(log: Floats, tried: int) -> tuple[Candidate, ...]:
     """Read the log of a contact problem with ``tried`` candidates; it has the first of them.
 
     Candidates whose contacts or choices a double cannot represent are omitted.
@@ -152,12 +152,12 @@ def _contacts(number: int) -> list[int]:
     return found[::-1]
 
 
-def _exact(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _exact(entries: Floats) -> Booleans:
     """Whether doubles represent contacts and choices of log entries, shape (n, LOG_WIDTH), exactly."""
     return np.asarray((np.abs(entries[:, :2]) < _WHOLE).all(axis=1))
 
 
-def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
+def candidates_fit(log: Floats, n_contacts: int) -> bool:
     """Whether an untrusted log, shape (n, LOG_WIDTH), has valid contacts, choices and laws."""
     numbers = log[:, [0, 1, 3]]
     if not ((numbers >= [-_WHOLE, 0.0, 0.0]) & (numbers < [np.inf, np.inf, 1e15])).all():

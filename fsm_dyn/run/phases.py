@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Codes, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.check_references import contacts_named
 from fsm_dyn.language.evaluate import ScalarAlgebra
@@ -62,16 +62,16 @@ class JudgedConditions(Protocol):
     def steps(self) -> Steps:
         """The steps of all runs, and the last row of each."""
 
-    def in_state(self, condition: StateCondition) -> BoolArray:
+    def in_state(self, condition: StateCondition) -> Booleans:
         """Return in which steps it is true."""
 
-    def at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
+    def at_rows(self, quantity: MeasuredQuantity) -> Floats:
         """Return a quantity at all rows."""
 
-    def within(self, quantity: MeasuredQuantity) -> Callable[[FloatArray, IntArray], FloatArray]:
+    def within(self, quantity: MeasuredQuantity) -> Callable[[Floats, Integers], Floats]:
         """Return a function for a quantity at times within the steps from the given rows."""
 
-    def number(self, text: Text) -> FloatArray:
+    def number(self, text: Text) -> Floats:
         """Return a constant expression in each run."""
 
 
@@ -83,12 +83,12 @@ class ConditionTable:
     """Conditions over intervals in which none of them changes."""
 
     # begin, end: shape (k,): of the intervals, s
-    begin: FloatArray
-    end: FloatArray
-    run: IntArray  # shape (k,)
-    true: dict[QuantityComparison | StateCondition, BoolArray]  # by condition, shape (k,)
+    begin: Floats
+    end: Floats
+    run: Integers  # shape (k,)
+    true: dict[QuantityComparison | StateCondition, Booleans]  # by condition, shape (k,)
 
-    def holds(self, conjunctions: Iterable[Conjunction]) -> BoolArray:
+    def holds(self, conjunctions: Iterable[Conjunction]) -> Booleans:
         """Return whether one of the conjunctions is true, shape (k,)."""
         found = np.zeros(len(self.begin), dtype=np.bool_)
         for conjunction in conjunctions:
@@ -100,7 +100,7 @@ class ConditionTable:
 
 
 def condition_table(
-    judged: JudgedConditions, t: FloatArray, conditions: Iterable[QuantityComparison | StateCondition]
+    judged: JudgedConditions, t: Floats, conditions: Iterable[QuantityComparison | StateCondition]
 ) -> ConditionTable:
     """Return conditions over the intervals between their changes.
 
@@ -109,10 +109,10 @@ def condition_table(
     """
     steps = judged.steps
     wanted = list(dict.fromkeys(conditions))
-    at_begin: dict[QuantityComparison | StateCondition, BoolArray] = {}
+    at_begin: dict[QuantityComparison | StateCondition, Booleans] = {}
     step_of, times, owner = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)]
     grid = _grid(steps, t)
-    sampled: dict[MeasuredQuantity, FloatArray] = {}
+    sampled: dict[MeasuredQuantity, Floats] = {}
     for number, condition in enumerate(wanted):
         if isinstance(condition, StateCondition):
             at_begin[condition] = judged.in_state(condition)
@@ -148,20 +148,20 @@ def condition_table(
     )
 
 
-def _lone(steps: Steps) -> BoolArray:
+def _lone(steps: Steps) -> Booleans:
     """Return which steps are the only one of their run."""
     return np.asarray(np.bincount(steps.run, minlength=steps.count)[steps.run] == 1)
 
 
-def _grid(steps: Steps, t: FloatArray) -> FloatArray:
+def _grid(steps: Steps, t: Floats) -> Floats:
     """Return evenly spaced times in each step, its ends included, shape (steps, INSIDE + 2), s."""
     lower, upper = t[steps.first], t[steps.last]
-    grid: FloatArray = lower[:, None] + (upper - lower)[:, None] * _FRACTIONS
+    grid: Floats = lower[:, None] + (upper - lower)[:, None] * _FRACTIONS
     grid[:, -1] = upper
     return grid
 
 
-def _sampled(judged: JudgedConditions, grid: FloatArray, quantity: MeasuredQuantity) -> FloatArray:
+def _sampled(judged: JudgedConditions, grid: Floats, quantity: MeasuredQuantity) -> Floats:
     """Return a quantity over a grid."""
     steps, rows = judged.steps, judged.at_rows(quantity)
     values = np.empty_like(grid)
@@ -176,8 +176,8 @@ def _sampled(judged: JudgedConditions, grid: FloatArray, quantity: MeasuredQuant
 
 
 def _changes(
-    judged: JudgedConditions, grid: FloatArray, values: FloatArray, compared: QuantityComparison
-) -> tuple[BoolArray, IntArray, FloatArray]:
+    judged: JudgedConditions, grid: Floats, values: Floats, compared: QuantityComparison
+) -> tuple[Booleans, Integers, Floats]:
     """Return the truth of a comparison at the start of the steps, and the steps and times of its changes, s."""
     steps, within, true = judged.steps, judged.within(compared.quantity), _TRUE[compared.op]
     bound = judged.number(compared.bound)[steps.run]
@@ -279,7 +279,7 @@ def merged(visits: Sequence[PhaseVisit], shortest: Callable[[int], float], kept:
     return [PhaseVisit(phase[i], begin[i], end[i], number[i]) for i in range(len(visits)) if alive[i]]
 
 
-def default_shortest(t: FloatArray, mode: IntArray) -> float:
+def default_shortest(t: Floats, mode: Integers) -> float:
     """Return the length below which visits of a run are merged, s; ``t`` and ``mode`` (n,) are those of its rows."""
     changes = np.flatnonzero(mode[1:] != mode[:-1])
     last = t[changes[-1] + 1] if len(changes) else t[-1]
@@ -288,9 +288,9 @@ def default_shortest(t: FloatArray, mode: IntArray) -> float:
 
 def judged_visits(
     judged: JudgedConditions,
-    t: FloatArray,
-    mode: IntArray,
-    begin: IntArray,
+    t: Floats,
+    mode: Integers,
+    begin: Integers,
     phases: Sequence[RunPhase],
     raw: bool = False,
 ) -> list[list[PhaseVisit]]:
@@ -323,7 +323,7 @@ def judged_visits(
 
 def with_phase_rows(
     samples: RecordedSamples, visits: Sequence[Sequence[PhaseVisit]]
-) -> tuple[RecordedSamples, IntArray]:
+) -> tuple[RecordedSamples, Integers]:
     """Return the samples of runs with a row at the start of every visit, and the phase after each row.
 
     The parts of a cut step have its quartic: their ends, rates and middles are on it. Returns ``phase``, shape (n,):
@@ -341,7 +341,7 @@ def with_phase_rows(
     return RecordedSamples(samples.model, rows, samples.inputs, samples.vectors), phase
 
 
-def _cuts(rows: Rows, visits: Sequence[Sequence[PhaseVisit]]) -> tuple[FloatArray, IntArray]:
+def _cuts(rows: Rows, visits: Sequence[Sequence[PhaseVisit]]) -> tuple[Floats, Integers]:
     """Return the starts of visits within steps, s, and the first rows of these steps, both of shape (m,)."""
     times, first = [], []
     for run, own in enumerate(visits):
@@ -354,7 +354,7 @@ def _cuts(rows: Rows, visits: Sequence[Sequence[PhaseVisit]]) -> tuple[FloatArra
     return np.array(times), np.array(first, dtype=np.int64)
 
 
-def _cut(samples: RecordedSamples, times: FloatArray, first: IntArray) -> Rows:
+def _cut(samples: RecordedSamples, times: Floats, first: Integers) -> Rows:
     """Return the rows of runs with additional ones at times (m,) within the steps from the rows (m,)."""
     rows = samples.rows
     place = np.insert(np.arange(len(rows.t)), first + 1, first)
@@ -372,7 +372,7 @@ def _cut(samples: RecordedSamples, times: FloatArray, first: IntArray) -> Rows:
     return Rows(t, x, x_dot, x_mid, rows.mode[place], held, begin=begin)
 
 
-def _rates(rows: Rows, times: FloatArray, first: IntArray) -> FloatArray:
+def _rates(rows: Rows, times: Floats, first: Integers) -> Floats:
     """Return the rates of the quartics of steps at times within them, shape (m, n_x)."""
     t, x, x_dot, x_mid = rows.t, rows.x, rows.x_dot, rows.x_mid
     step = (t[first + 1] - t[first])[:, None]
@@ -422,7 +422,7 @@ class PhaseRules:
     # gives ``margins`` (n_compared,), above zero if a comparison is true; None without comparisons
     program: Program | None
     reads_forces: bool  # whether its state has rates of speeds and multipliers behind it
-    strict: NDArray[np.int8]  # ndarray of int8, shape (n_compared,): whether a comparison is false at zero
+    strict: Codes  # ndarray of int8, shape (n_compared,): whether a comparison is false at zero
     tests: tuple[ContactTest, ...]
     order: tuple[PhaseRule, ...]
 
@@ -466,7 +466,7 @@ class PhaseFollower:
         self.phase = NO_PHASE
         self._found: list[tuple[bool, bool]] = []
 
-    def judge(self, states: Sequence[int], margins: FloatArray) -> int:
+    def judge(self, states: Sequence[int], margins: Floats) -> int:
         """Return the phase at the next time.
 
         ``states``: of all contacts; ``margins``, shape (n_compared,): of the comparisons.

@@ -9,13 +9,14 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arguments import typed
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import table
 from fsm_dyn.run.scene import NEWTONIAN
 
 if TYPE_CHECKING:
-    from fsm_dyn.core.arrays import FloatArray
+    from fsm_dyn.core.arrays import Floats
     from fsm_dyn.programs.pin_programs import PinInfo
     from fsm_dyn.run.extremes import Extremes
     from fsm_dyn.run.pins import Pin, Pins
@@ -33,7 +34,7 @@ class LoadedRun(Protocol):
     """A run with its connections; :class:`fsm_dyn.run.trajectory.Trajectory`."""
 
     @property
-    def t(self) -> FloatArray:
+    def t(self) -> Floats:
         """Times (s)."""
         ...
 
@@ -193,9 +194,9 @@ class Wrench:
     on, frame, about : str
     """
 
-    t: FloatArray
-    force: FloatArray
-    torque: FloatArray
+    t: Floats
+    force: Floats
+    torque: Floats
     on: str
     frame: str
     about: str

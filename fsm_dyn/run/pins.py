@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.errors import InputError, UnknownColumnError, did_you_mean
 from fsm_dyn.language.scales import SI, Scales
 from fsm_dyn.programs.kernels import ObjectCache, sources_of
@@ -45,47 +45,47 @@ class PinRows(Protocol):
         ...
 
     @property
-    def t(self) -> FloatArray:
+    def t(self) -> Floats:
         """Times (s)."""
         ...
 
     @property
-    def x(self) -> FloatArray:
+    def x(self) -> Floats:
         """Coordinates and speeds."""
         ...
 
     @property
-    def q(self) -> FloatArray:
+    def q(self) -> Floats:
         """Coordinates."""
         ...
 
     @property
-    def u(self) -> FloatArray:
+    def u(self) -> Floats:
         """Speeds."""
         ...
 
     @property
-    def u_dot(self) -> FloatArray:
+    def u_dot(self) -> Floats:
         """Rates of the speeds."""
         ...
 
     @property
-    def mode(self) -> IntArray:
+    def mode(self) -> Integers:
         """Mode index."""
         ...
 
     @property
-    def context(self) -> FloatArray:
+    def context(self) -> Floats:
         """Context of the programs."""
         ...
 
     @property
-    def multiplier_table(self) -> FloatArray:
+    def multiplier_table(self) -> Floats:
         """Multipliers of all rows."""
         ...
 
     def __len__(self) -> int: ...
-    def only(self, rows: IntArray, /) -> PinRows:
+    def only(self, rows: Integers, /) -> PinRows:
         """Return some of the rows."""
         ...
 
@@ -158,7 +158,7 @@ class Pins(Mapping[str, "Pin"]):
     def __repr__(self) -> str:
         return f"<Pins {', '.join(self._numbers) or 'none'}>"
 
-    def columns(self) -> Iterator[tuple[str, FloatArray]]:
+    def columns(self) -> Iterator[tuple[str, Floats]]:
         """Yield every column by name: magnitudes and components of force and torque, and the drives."""
         for name, pin in self.items():
             for quantity in _QUANTITIES:
@@ -176,7 +176,7 @@ class Pins(Mapping[str, "Pin"]):
                 found[f"pin.{name}.drive"] = "N m" if pin.twists[:1, 0, 3:].any() else "N"
         return found
 
-    def column(self, name: str) -> FloatArray:
+    def column(self, name: str) -> Floats:
         """Return one of these columns, ``pin.<name>.<quantity>``; ``torque`` is the magnitude of a torque.
 
         Raises
@@ -202,7 +202,7 @@ class Pins(Mapping[str, "Pin"]):
         return (*self.programs.placeless_rows, *self.programs.placeless_loads)
 
     @cached_property
-    def table(self) -> Mapping[str, FloatArray]:
+    def table(self) -> Mapping[str, Floats]:
         """Outputs of the program at all rows: ``wrench``, ``place``, ``freedom``."""
         samples = self.samples
         x = np.hstack([samples.x, samples.u_dot, self.multipliers])
@@ -212,7 +212,7 @@ class Pins(Mapping[str, "Pin"]):
                 "freedom": found["freedom"].reshape(n, -1, 6)}  # fmt: skip
 
     @cached_property
-    def slips(self) -> FloatArray:
+    def slips(self) -> Floats:
         """Velocity (m/s) and angular velocity (rad/s) of each child against its parent, shape (n, n_pins, 6), in N."""
         samples = self.samples
         unused = np.zeros((len(samples), samples.u_dot.shape[1] + len(samples.model.rows)))
@@ -220,7 +220,7 @@ class Pins(Mapping[str, "Pin"]):
         return found.reshape(len(samples), -1, 6)
 
     @cached_property
-    def multipliers(self) -> FloatArray:
+    def multipliers(self) -> Floats:
         """Multipliers of all rows, shape (n, n_rows), with redundant constraints shared over all connections.
 
         The sum of the squares of all forces is least, with torques by the length of the mechanism: shares do not
@@ -235,7 +235,7 @@ class Pins(Mapping[str, "Pin"]):
         return table
 
     @cached_property
-    def undetermined(self) -> BoolArray:
+    def undetermined(self) -> Booleans:
         """Which components of the wrenches redundant rows can share differently, shape (n, n_pins, 6)."""
         found = np.zeros((len(self.samples), len(self), 6), dtype=np.bool_)
         for number, pin in enumerate(self.programs.pins):
@@ -245,7 +245,7 @@ class Pins(Mapping[str, "Pin"]):
                 found[chosen[k]] |= np.abs(moved).max(axis=0, initial=0.0) > _NOTHING * max(largest, 1e-300)
         return found
 
-    def _redundant(self) -> Iterator[tuple[IntArray, list[int]]]:
+    def _redundant(self) -> Iterator[tuple[Integers, list[int]]]:
         """Yield the rows of each mode with redundant constraint rows, and these."""
         samples, model = self.samples, self.samples.model
         for index in np.flatnonzero(np.bincount(samples.mode)).tolist():
@@ -253,7 +253,7 @@ class Pins(Mapping[str, "Pin"]):
             if rows:
                 yield np.flatnonzero(samples.mode == index), rows
 
-    def _exchanges(self, chosen: IntArray, rows: list[int]) -> Iterator[tuple[int, FloatArray, FloatArray, float]]:
+    def _exchanges(self, chosen: Integers, rows: list[int]) -> Iterator[tuple[int, Floats, Floats, float]]:
         """Yield multipliers without effect on the motion, (s, rows), what they add to the wrenches, and the largest."""
         samples, model = self.samples, self.samples.model
         t, x, context = samples.t[chosen], samples.x[chosen], samples.context[chosen]
@@ -268,7 +268,7 @@ class Pins(Mapping[str, "Pin"]):
             by_row = share[k].reshape(len(rows), len(self), 6)
             yield k, free, np.einsum("sr,rpc->spc", free, by_row), float(np.abs(by_row).max(initial=0.0))
 
-    def _exchanged(self, chosen: IntArray, rows: list[int]) -> FloatArray:
+    def _exchanged(self, chosen: Integers, rows: list[int]) -> Floats:
         """Return what is to be added to the multipliers of redundant rows, shape (len(chosen), len(rows))."""
         samples = self.samples
         x = np.hstack([part[chosen] for part in (samples.x, samples.u_dot, samples.multiplier_table)])
@@ -307,68 +307,68 @@ class Pin:
         return f"<Pin {info.name}: {info.kind}, {info.parent} on {info.child}{f' at {info.at}' if info.at else ''}>"
 
     @property
-    def force(self) -> FloatArray:
+    def force(self) -> Floats:
         """Force, shape (n, 3), N, components in N."""
         return self.wrench()[:, :3]
 
     @property
-    def torque(self) -> FloatArray:
+    def torque(self) -> Floats:
         """Torque about the place, shape (n, 3), N·m, components in N."""
         return self.wrench()[:, 3:]
 
     @property
-    def at(self) -> FloatArray:
+    def at(self) -> Floats:
         """The place, shape (n, 3), m, from O, components in N."""
         return self._pins.table["place"][:, self._number]
 
     @property
-    def magnitude(self) -> FloatArray:
+    def magnitude(self) -> Floats:
         """Magnitude of the force, shape (n,), N."""
         return self.quantity("force")
 
-    def quantity(self, name: str) -> FloatArray:
+    def quantity(self, name: str) -> Floats:
         """Return the magnitude of force or torque, or a component (``force_x``) in N, shape (n,), N or N·m."""
         part, axis, _ = _QUANTITIES[name]
-        vector: FloatArray = getattr(self, part)
-        size: FloatArray = np.linalg.norm(vector, axis=1) if axis is None else vector[:, axis]
+        vector: Floats = getattr(self, part)
+        size: Floats = np.linalg.norm(vector, axis=1) if axis is None else vector[:, axis]
         return size
 
     @property
-    def determined(self) -> BoolArray:
+    def determined(self) -> Booleans:
         """Which components of force and torque no redundant rows can share differently, shape (n, 6)."""
-        found: BoolArray = ~self._pins.undetermined[:, self._number]
+        found: Booleans = ~self._pins.undetermined[:, self._number]
         return found
 
     @property
-    def twists(self) -> FloatArray:
+    def twists(self) -> Floats:
         """Unit twists of the motions that the connection permits, shape (n, k, 6): velocity, then angular velocity."""
         return self._pins.table["freedom"][:, list(self.info.freedoms)]
 
     @property
-    def drive(self) -> FloatArray:
+    def drive(self) -> Floats:
         """What acts along its own motions, shape (n,), of several (n, k): loads and rows on its coordinates, friction.
 
         N, or N·m of a motion that turns.
         """
-        found: FloatArray = np.einsum("nkc,nc->nk", self.twists, self._own)
+        found: Floats = np.einsum("nkc,nc->nk", self.twists, self._own)
         return found[:, 0] if found.shape[1] == 1 else found
 
     @property
-    def constraint(self) -> FloatArray:
+    def constraint(self) -> Floats:
         """Force and torque without the drive, shape (n, 6): the load of the connection itself."""
         s, w = self.twists, self._own
         if s.shape[1] == 0:
             return w
         shares = np.linalg.solve(np.einsum("nkc,njc->nkj", s, s), np.einsum("nkc,nc->nk", s, w)[:, :, None])
-        found: FloatArray = w - np.einsum("nkc,nk->nc", s, shares[:, :, 0])
+        found: Floats = w - np.einsum("nkc,nk->nc", s, shares[:, :, 0])
         return found
 
     @property
-    def slip(self) -> FloatArray:
+    def slip(self) -> Floats:
         """Velocity of the child against the parent at the place (m/s), and angular velocity (rad/s), (n, 6), in N."""
         return self._pins.slips[:, self._number]
 
-    def rubbing(self, radius: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    def rubbing(self, radius: float = 0.0) -> tuple[Floats, Floats]:
         """Return the sliding speed, shape (n,), m/s, and the force across it times it, shape (n,), W.
 
         ``radius``: at which a turning joint slides, m.
@@ -379,10 +379,10 @@ class Pin:
         return speed, crossed[0] + radius * crossed[1]
 
     @property
-    def _own(self) -> FloatArray:
+    def _own(self) -> Floats:
         return self._pins.table["wrench"][:, self._number]
 
-    def wrench(self, frame: str = NEWTONIAN, on: str | None = None, about: str | None = None) -> FloatArray:
+    def wrench(self, frame: str = NEWTONIAN, on: str | None = None, about: str | None = None) -> Floats:
         """Return force and torque, shape (n, 6).
 
         ``frame``: components are along its axes. ``on``: the segment that the force acts on: the child, or the parent,
@@ -402,16 +402,16 @@ class Pin:
             force, torque = -force, -torque
         return np.hstack([self.in_frame(vector, frame) for vector in (force, torque)])
 
-    def in_frame(self, vectors: FloatArray, frame: str) -> FloatArray:
+    def in_frame(self, vectors: Floats, frame: str) -> Floats:
         """Return the components of vectors (n, 3), or of those at the first rows, along the axes of a frame."""
         if frame == NEWTONIAN:
             return vectors
         turn = _geometry(self._pins.samples, "frames", frame)[: len(vectors)]
-        found: FloatArray = np.einsum("nji,nj->ni", turn, vectors)
+        found: Floats = np.einsum("nji,nj->ni", turn, vectors)
         return found
 
 
-def _geometry(samples: PinRows, kind: str, name: str) -> FloatArray:
+def _geometry(samples: PinRows, kind: str, name: str) -> Floats:
     """Return the position of a point (n, 3), or the matrix of a frame (n, 3, 3), in N, at some rows of a run."""
     automaton = samples.model.automaton
     assert automaton is not None  # else there were no programs
@@ -431,7 +431,7 @@ class PinImpulses:
     def __init__(self, rows: PinRows) -> None:
         self._rows = rows
 
-    def __call__(self, transition: Transition) -> Mapping[str, FloatArray]:
+    def __call__(self, transition: Transition) -> Mapping[str, Floats]:
         """Return impulse and its moment in every connection, shape (6,) each, N·s and N·m·s.
 
         A reset is no impulse.  A transition that ends infinitely many impacts gives their sum, with the impulse of

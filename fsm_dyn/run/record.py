@@ -11,7 +11,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.core.arrays import FloatArray, InputFunction, IntArray
+from fsm_dyn.core.arrays import Floats, InputFunction, Integers
 from fsm_dyn.core.errors import Location
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.enumeration import Pattern
@@ -69,7 +69,7 @@ class RunModel:
     # contacts with a potential `restoring` forces and `stored` energies (n_contacts,)
     report: Evaluates
     full: Sequence[Evaluates]  # by mode index, giving `multipliers` (n_rows,), zero for inactive rows
-    parameters: FloatArray = field(default_factory=lambda: np.zeros(0))  # (n_p,), SI, in the order of the layout
+    parameters: Floats = field(default_factory=lambda: np.zeros(0))  # (n_p,), SI, in the order of the layout
     rows: tuple[ConstraintRowInfo, ...] = ()
     outputs: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()  # those whose power is no part of the potential energy
@@ -189,7 +189,7 @@ class RunRecord(Rows):
     outcome: Outcome = OUTCOMES[Status.DONE]
     tried: tuple[str, ...] = ()  # of an undecided end: combinations of contact states; or the bound that was left
     change_points: tuple[ChangePoint, ...] = ()  # passages in order
-    targets: IntArray | None = None  # mode index after each transition, (m,); None if known as text alone
+    targets: Integers | None = None  # mode index after each transition, (m,); None if known as text alone
     warnings: tuple[str, ...] = ()  # defects of a completed run: an open energy balance
     time_stepping: bool = False  # steps end with the speeds without impulses, at coordinates with them
 
@@ -260,7 +260,7 @@ def run_model(
     automaton: Automaton,
     names: Sequence[str],
     charts: Sequence[RunnableMode],
-    parameters: FloatArray,
+    parameters: Floats,
     values: Mapping[str, ParameterValue],
     numerics: Numerics | None = None,
 ) -> RunModel:
@@ -292,7 +292,7 @@ def run_model(
 def with_parameters(
     model: RunModel,
     automaton: Automaton,
-    parameters: FloatArray,
+    parameters: Floats,
     values: Mapping[str, ParameterValue],
     numerics: Numerics | None = None,
 ) -> RunModel:
@@ -409,7 +409,7 @@ def transition_of(
     )
 
 
-def _impulses(automaton: Automaton, all_rows: FloatArray) -> dict[str, FloatArray]:
+def _impulses(automaton: Automaton, all_rows: Floats) -> dict[str, Floats]:
     """Return the impulses of the contacts and constraints with impulses, in the order of the rows."""
     own = automaton.rows_by_name
     pushed = {automaton.rows[row].name for row in np.flatnonzero(all_rows)}

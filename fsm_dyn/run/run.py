@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language.evaluate import evaluate_expression
@@ -39,15 +39,15 @@ class Runs(RecordedSamples, ABC):
 
     @property
     @abstractmethod
-    def complete(self) -> BoolArray:
+    def complete(self) -> Booleans:
         """Flags of the runs that reached their end, shape (runs,)."""
 
     @abstractmethod
-    def number(self, text: Text) -> FloatArray:
+    def number(self, text: Text) -> Floats:
         """Return an expression of parameters in each run, shape (runs,), SI."""
 
     @abstractmethod
-    def event_times(self, event: ContactEvent) -> Sequence[FloatArray]:
+    def event_times(self, event: ContactEvent) -> Sequence[Floats]:
         """Return the times of an event of a contact in each run, s."""
 
     @property
@@ -55,7 +55,7 @@ class Runs(RecordedSamples, ABC):
         """Whether the runs were made by time stepping."""
         return False
 
-    def pin_impulses(self, connection: str) -> Sequence[tuple[FloatArray, FloatArray]]:
+    def pin_impulses(self, connection: str) -> Sequence[tuple[Floats, Floats]]:
         """Return times (s) and sizes (N s) of the impulses in a connection in each run."""
         raise NotImplementedError("impulses are found run by run")
 
@@ -68,7 +68,7 @@ class Run(Runs):
         self.record = record
 
     @property
-    def complete(self) -> BoolArray:
+    def complete(self) -> Booleans:
         """Whether it reached its end, shape (1,)."""
         return np.array([self.record.outcome.code in COMPLETE])
 
@@ -77,16 +77,16 @@ class Run(Runs):
         """Whether it was made by time stepping."""
         return self.record.time_stepping
 
-    def number(self, text: Text) -> FloatArray:
+    def number(self, text: Text) -> Floats:
         """Return an expression of parameters, shape (1,), SI."""
         return np.array([evaluate_expression(text, self.model.values)])
 
-    def event_times(self, event: ContactEvent) -> Sequence[FloatArray]:
+    def event_times(self, event: ContactEvent) -> Sequence[Floats]:
         """Return the times of an event of a contact, s, as of the only run."""
         contacts = self.model.contact_entries.get(event.contact, (event.contact,))
         return [event_times(self.model, self.record.transitions, contacts, event.word)]
 
-    def pin_impulses(self, connection: str) -> Sequence[tuple[FloatArray, FloatArray]]:
+    def pin_impulses(self, connection: str) -> Sequence[tuple[Floats, Floats]]:
         """Return times (s) and sizes (N s) of the impulses in a connection, as of the only run."""
         found, hits = PinImpulses(self.all), [item for item in self.record.transitions if item.impulse]
         sizes = [float(np.linalg.norm(of_connection(found(item), connection)[:3])) for item in hits]
@@ -113,8 +113,6 @@ class Run(Runs):
 # Each has its own start, all have the same inputs and options.  They have the bits of
 # :func:`fsm_dyn.run.loop.run_automaton`, and are recorded in one table, one run behind another.
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 ROWS: Final = 65536  # of the runs returned together
 _TRANSITIONS: Final = 4096

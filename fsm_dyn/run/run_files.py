@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args, get_
 import msgspec
 import numpy as np
 
-from fsm_dyn.core.arrays import FloatArray, InputFunction
+from fsm_dyn.core.arrays import Floats, InputFunction
 from fsm_dyn.core.errors import InputError, Location, optional_library
 from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
 from fsm_dyn.language.requirement import WEAR
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # Between the rows inputs are cubics through their recorded values and rates, exact if they are constant or linear.
 
 FORMAT: Final = "fsm_dyn run 1"
-ColumnsWithUnits: TypeAlias = Mapping[str, tuple[FloatArray, str]]
+ColumnsWithUnits: TypeAlias = Mapping[str, tuple[Floats, str]]
 LARGEST_FILE = 2**30
 _REMEDY = "write one with `fsm-dyn run --out`"
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     StoredTransition: TypeAlias = Any
 else:
     StoredTransition = stored_type(
-        Transition, {float: Number, FloatArray: list[Number]}, without=("find_pin_impulse",), strict=False
+        Transition, {float: Number, Floats: list[Number]}, without=("find_pin_impulse",), strict=False
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def _restored(hint: Any, value: Any) -> Any:
     parts = get_args(hint)
     if hint is float:
         return _number(value)
-    if hint == FloatArray:
+    if hint == Floats:
         return _array(value)
     if isinstance(value, Mapping):
         return {name: _restored(parts[1], item) for name, item in value.items()}
@@ -179,10 +179,10 @@ def is_run(path: str) -> bool:
         return False
 
 
-def _between_rows(t: FloatArray, held: FloatArray, n_w: int) -> InputFunction:
+def _between_rows(t: Floats, held: Floats, n_w: int) -> InputFunction:
     """Return the inputs with their rates at any time of the run, shape (n, 3 n_w), from those at its rows."""
 
-    def inputs(times: FloatArray) -> FloatArray:
+    def inputs(times: Floats) -> Floats:
         first = locate(t, times)[0]
         last = np.minimum(first + 1, len(t) - 1)
         h = (t[last] - t[first])[:, None]
@@ -191,7 +191,7 @@ def _between_rows(t: FloatArray, held: FloatArray, n_w: int) -> InputFunction:
         value, rate = slice(0, n_w), slice(n_w, 2 * n_w)
         rise = b[:, value] - a[:, value]
         bow = (h * a[:, rate] - rise) * (1.0 - s) + (rise - h * b[:, rate]) * s
-        straight: FloatArray = a[:, : 3 * n_w] + s * (b - a)[:, : 3 * n_w]
+        straight: Floats = a[:, : 3 * n_w] + s * (b - a)[:, : 3 * n_w]
         straight[:, value] += s * (1.0 - s) * bow
         return straight
 
@@ -202,7 +202,7 @@ def _number(value: Number) -> float:
     return float("nan") if value is None else value
 
 
-def _array(values: list[float] | list[Number] | Table) -> FloatArray:
+def _array(values: list[float] | list[Number] | Table) -> Floats:
     return np.array(values, dtype=np.float64)  # None is not a number
 
 
@@ -226,7 +226,7 @@ def write_csv(rows: Samples, path: Path, more: ColumnsWithUnits) -> Path:
     return path
 
 
-def _columns(rows: Samples, more: ColumnsWithUnits) -> Iterator[tuple[str, FloatArray]]:
+def _columns(rows: Samples, more: ColumnsWithUnits) -> Iterator[tuple[str, Floats]]:
     yield from rows.columns()
     for name, (values, _) in more.items():
         yield name, values
@@ -294,7 +294,7 @@ def to_xarray(
     return dataset
 
 
-def increasing(times: FloatArray) -> FloatArray:
+def increasing(times: Floats) -> Floats:
     """Return times, shape (n,), increasing strictly: of rows at one time the last keeps it.
 
     Each row before it gets the next smaller number, which keeps both sides of a transition, in order, and a

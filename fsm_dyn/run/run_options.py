@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, get_type_hints
 
 from fsm_dyn.core.arguments import check_arguments, types_of
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 
 if TYPE_CHECKING:
-    from fsm_dyn.core.arrays import FloatArray
+    from fsm_dyn.core.arrays import Floats
     from fsm_dyn.language.values import Parameters
     from fsm_dyn.run.input_signals import InputValue
     from fsm_dyn.run.tolerances import Numerics, Tolerances
@@ -113,7 +114,7 @@ class RunOptions:
         None, "What counts as zero, e.g. gap='1 um'; `check` lists them; repeat.", flag="--tolerance",
         metavar="NAME=VALUE", stored=dict[str, float],
     )  # fmt: skip
-    atol: float | Sequence[float] | FloatArray | None = _option(
+    atol: float | Sequence[float] | Floats | None = _option(
         None, "Absolute tolerance of the integration.", flag="--atol", stored=float | tuple[float, ...] | None
     )
     step: float | None = _option(
@@ -383,12 +384,12 @@ class Declared(NamedTuple):
 @functools.cache
 def _types() -> Mapping[str, Any]:
     """Return the types of the options, of modules that a command line does not load when it starts."""
-    from fsm_dyn.core.arrays import FloatArray
+    from fsm_dyn.core.arrays import Floats
     from fsm_dyn.language.values import Parameters
     from fsm_dyn.run.input_signals import InputValue
     from fsm_dyn.run.tolerances import Tolerances
 
-    aliases = {"FloatArray": FloatArray, "Parameters": Parameters, "InputValue": InputValue}
+    aliases = {"Floats": Floats, "Parameters": Parameters, "InputValue": InputValue}
     return get_type_hints(RunOptions, localns={**aliases, "Tolerances": Tolerances})
 
 

@@ -15,9 +15,8 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.elements import Schedule
 from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.values import parameter_values
@@ -137,7 +136,7 @@ def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashab
 # Parameters, inputs, start and tolerances, worked out once for all runs with the same start.
 
 
-def run_digest(model: str, parameters: FloatArray, settings: StoredOptions, compiler: str) -> str:
+def run_digest(model: str, parameters: Floats, settings: StoredOptions, compiler: str) -> str:
     """Return a digest of all dependencies of the steps of a run; ``model``: that of its model."""
     hashed = hashlib.sha256(f"fsm_dyn run|{compiler}|{model}|".encode())
     hashed.update(np.ascontiguousarray(parameters, "<f8").tobytes())
@@ -152,7 +151,7 @@ class RunArguments:
     graph: ModeGraph
     options: RunOptions
     numbers: Mapping[str, ParameterValue]
-    vector: Array
+    vector: Floats
     inputs: Mapping[str, InputValue]
 
     @property
@@ -233,7 +232,7 @@ class RunSetups(ExecutablePool):
         return self.remember(("drive", parameter_vector(read).tobytes(), *items, span), make)
 
     def numerics(
-        self, numbers: Mapping[str, ParameterValue], vector: Array, tolerances: Mapping[str, float] | None = None
+        self, numbers: Mapping[str, ParameterValue], vector: Floats, tolerances: Mapping[str, float] | None = None
     ) -> Numerics:
         """Return tolerances and units of a run with these parameters, by name and as a vector (n_p,), SI."""
         given = tolerances or {}
@@ -243,7 +242,7 @@ class RunSetups(ExecutablePool):
         )
 
 
-def inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
+def inputs_key(vector: Floats, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
     """Return all dependencies of the inputs of a run, ``vector`` the parameters; None with a callable or a list."""
     if any(not isinstance(value, str | float | int | Schedule) for value in inputs.values()):
         return None

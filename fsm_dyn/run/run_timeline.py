@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw import svg as palette
@@ -78,7 +78,7 @@ def columns_by_unit(model: RunModel, kinds: Iterable[Sequence[str]]) -> list[tup
     return [(unit, names) for (_, unit), names in groups.items()]
 
 
-def dense_rows(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Samples:
+def dense_rows(rows: Samples, sample: Callable[[Floats], Samples]) -> Samples:
     """Return the rows of a run with points of the dense output between them; ``sample`` returns states between rows."""
     t = rows.t
     pieces = np.minimum(np.ceil(np.diff(t) / max((t[-1] - t[0]) / _POINTS, 1e-300)).astype(int), _POINTS)
@@ -104,17 +104,17 @@ class Placed:
     """A scene at n instants: ``positions`` (n, n_points, 3), m, and ``rotations`` (n, n_frames, 3, 3)."""
 
     scene: Scene
-    positions: FloatArray
-    rotations: FloatArray
+    positions: Floats
+    rotations: Floats
 
-    def point(self, name: str) -> FloatArray:
+    def point(self, name: str) -> Floats:
         """Return the path of a point, shape (n, 3); the Newtonian origin rests."""
         if name == ORIGIN:
             return np.zeros((len(self.positions), 3))
-        path: FloatArray = self.positions[:, self.scene.points.index(name)]
+        path: Floats = self.positions[:, self.scene.points.index(name)]
         return path
 
-    def outline(self, shape: SceneShape) -> FloatArray:
+    def outline(self, shape: SceneShape) -> Floats:
         """Return a shape's points in the Newtonian frame, shape (n, k, 3)."""
         origin = self.point(shape.origin)[:, None, :]
         count, dimensions = shape.points.shape
@@ -122,10 +122,10 @@ class Placed:
         if shape.frame == NEWTONIAN:
             return np.asarray(origin + solid)
         rotation = self.rotations[:, self.scene.frames.index(shape.frame)]
-        placed: FloatArray = origin + np.einsum("nij,kj->nki", rotation, solid)
+        placed: Floats = origin + np.einsum("nij,kj->nki", rotation, solid)
         return placed
 
-    def anchors(self) -> FloatArray:
+    def anchors(self) -> Floats:
         """Return the anchors of the scene in the Newtonian frame, m, shape (n, n_anchors, 3)."""
         scene, count = self.scene, len(self.positions)
         if not scene.anchors:
@@ -181,8 +181,8 @@ class Segment:
     begin: float
     end: float
     is_sliding: bool
-    times: FloatArray
-    heights: FloatArray
+    times: Floats
+    heights: Floats
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class Score:
         rows[max(int(np.searchsorted(t, self.columns[0].begin, side="right")) - 1, 0)] = True
         return rows
 
-    def _state_at(self, entry: str) -> FloatArray:
+    def _state_at(self, entry: str) -> Floats:
         """Return the state of an entry at each row: 0 open, 1 touching, 2 sliding."""
         codes = np.array([0 if s == OPEN else 2 if slides(s) else 1 for s in self.reading.states.states[entry]])
         return np.asarray(codes[self.reading.record.mode])
@@ -340,7 +340,7 @@ class Score:
         return found
 
 
-def _segments(t: FloatArray, state: FloatArray, height: FloatArray, begin: float, end: float) -> list[Segment]:
+def _segments(t: Floats, state: Floats, height: Floats, begin: float, end: float) -> list[Segment]:
     """Return the stays of a lane between two times, except open ones."""
     first = max(int(np.searchsorted(t, begin, side="right")) - 1, 0)
     last = int(np.searchsorted(t, end, side="left"))

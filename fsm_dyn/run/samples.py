@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import BoolArray, FloatArray, InputFunction, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, InputFunction, Integers
 from fsm_dyn.core.errors import UnknownColumnError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, ContactInfo
@@ -39,14 +39,14 @@ class ShareLaw:
     friction.
     """
 
-    normal: FloatArray
-    load: FloatArray
+    normal: Floats
+    load: Floats
     tangents: tuple[int, ...] = ()
 
-    def margin(self, forces: FloatArray) -> FloatArray:
+    def margin(self, forces: Floats) -> Floats:
         """Margin by which the forces (n, n_rows) satisfy the contact law, shape (n,)."""
         friction = np.linalg.norm(forces[:, list(self.tangents)], axis=1) if self.tangents else 0.0
-        found: FloatArray = np.einsum("nr,nr->n", self.normal, forces) + self.load - friction
+        found: Floats = np.einsum("nr,nr->n", self.normal, forces) + self.load - friction
         return found
 
 
@@ -58,11 +58,11 @@ class States:
     states: Sequence[int]  # contact state codes of the mode
     # ``A`` (n, n_rows, n_speeds), ``M`` (n, n_speeds, n_speeds), ``f`` (n, n_speeds), ``b`` (n, n_rows), ``static``,
     # ``kinetic`` and ``elastic`` (n, n_contacts)
-    terms: Mapping[str, FloatArray]
-    u: FloatArray  # shape (n, n_u)
-    sigma: FloatArray  # shape (n, n_contacts): slip directions
+    terms: Mapping[str, Floats]
+    u: Floats  # shape (n, n_u)
+    sigma: Floats  # shape (n, n_contacts): slip directions
 
-    def unknowns(self, forces: FloatArray) -> FloatArray:
+    def unknowns(self, forces: Floats) -> Floats:
         """Return which forces there are, as unit forces on all rows, shape (n, n_rows, n_unknowns).
 
         The friction of a sliding contact belongs to its normal force.
@@ -86,7 +86,7 @@ class States:
                 columns += [_unit(n, n_rows, r) for r in contact.tangent_rows]
         return np.stack(columns, axis=2) if columns else np.zeros((n, n_rows, 0))
 
-    def _direction(self, k: int) -> FloatArray:
+    def _direction(self, k: int) -> Floats:
         """Return the slip direction of a sliding contact, shape (n, tangents)."""
         contact, sigma = self.contacts[k], self.sigma[:, k]
         if not contact.in_space:
@@ -97,10 +97,10 @@ class States:
         ahead = np.einsum("nr,nr->n", kept, slip) / FOLLOWS
         lead = np.where(ahead > 1.0, 0.0, np.where(ahead > 0.0, (1.0 - ahead) ** 2, 1.0 - 2.0 * ahead))
         slip += FOLLOWS * lead[:, None] * kept
-        found: FloatArray = slip / np.linalg.norm(slip, axis=1)[:, None]
+        found: Floats = slip / np.linalg.norm(slip, axis=1)[:, None]
         return found
 
-    def loads(self) -> FloatArray:
+    def loads(self) -> Floats:
         """Return how large the forces of the loads are in the directions of the rows, shape (n,), N.
 
         Decisions judge forces against the accelerations without contacts, in the metric of kinetic energy; so here.
@@ -110,10 +110,10 @@ class States:
         free = np.sqrt(np.sum(self.terms["f"] ** 2 / mass, axis=1))
         yields = np.sqrt(np.einsum("nrj,nj->nr", self.terms["A"] ** 2, 1.0 / mass))
         most = yields.max(axis=1, initial=0.0)
-        found: FloatArray = np.where(most > 0.0, free / np.where(most > 0.0, most, 1.0), 0.0)
+        found: Floats = np.where(most > 0.0, free / np.where(most > 0.0, most, 1.0), 0.0)
         return found
 
-    def laws(self, forces: FloatArray) -> list[ShareLaw]:
+    def laws(self, forces: Floats) -> list[ShareLaw]:
         """Return the laws of the contacts, with coefficients and sides as they are in the forces given."""
         n, n_rows = forces.shape
         nothing = np.zeros((n, n_rows))
@@ -140,7 +140,7 @@ class States:
                 found.append(ShareLaw(limit[:, None] * normal, limit * load, contact.tangent_rows))
         return found
 
-    def without_effect(self, unknowns: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def without_effect(self, unknowns: Floats) -> tuple[Floats, Booleans]:
         """Return forces without effect on motion, orthonormal, (n, n_rows, most), and which of the ``most`` count."""
         inertia = np.einsum("nii->ni", self.terms["M"])
         scale = 1.0 / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
@@ -157,13 +157,13 @@ class States:
         return _orthonormal(basis), counts
 
 
-def _unit(n: int, n_rows: int, row: int) -> FloatArray:
+def _unit(n: int, n_rows: int, row: int) -> Floats:
     column = np.zeros((n, n_rows))
     column[:, row] = 1.0
     return column
 
 
-def _orthonormal(basis: FloatArray) -> FloatArray:
+def _orthonormal(basis: Floats) -> Floats:
     """Make the nonzero columns orthonormal, from the last one on."""
     result = basis.copy()
     for j in reversed(range(basis.shape[2])):
@@ -181,11 +181,11 @@ def reported_forces(
     layout: Layout,
     contacts: Sequence[ContactInfo],
     states: Sequence[int],
-    terms: Callable[[IntArray, Only], Mapping[str, FloatArray]],
-    x: FloatArray,
-    context: FloatArray,
-    forces: FloatArray,
-) -> tuple[FloatArray, BoolArray]:
+    terms: Callable[[Integers, Only], Mapping[str, Floats]],
+    x: Floats,
+    context: Floats,
+    forces: Floats,
+) -> tuple[Floats, Booleans]:
     """Return the forces to be reported at some instants of one mode whose rows are redundant.
 
     ``layout``: columns of states and contexts; ``contacts``: the contacts of the model, in declared order; ``states``:
@@ -213,7 +213,7 @@ def reported_forces(
     ]
     bounds: Only = dict.fromkeys(("static", "kinetic", "elastic"), closed)
 
-    def at(which: IntArray, only: Only) -> States:
+    def at(which: Integers, only: Only) -> States:
         sigma = context[which][:, layout.sigma_slice][:, closed]
         return States(some, [states[k] for k in closed], terms(which, only), x[which][:, layout.u_slice], sigma)
 
@@ -227,7 +227,7 @@ def reported_forces(
     return result, admissible
 
 
-def breaking_laws(at: States, forces: FloatArray, size: FloatArray) -> IntArray:
+def breaking_laws(at: States, forces: Floats, size: Floats) -> Integers:
     """Return the instants at which the forces (n, n_rows) break a law of a contact by more than a part of ``size``."""
     broken = np.zeros(len(forces), dtype=np.bool_)
     for law in at.laws(forces):
@@ -235,7 +235,7 @@ def breaking_laws(at: States, forces: FloatArray, size: FloatArray) -> IntArray:
     return np.flatnonzero(broken)
 
 
-def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple[FloatArray, BoolArray]:
+def admissible_forces(at: States, forces: Floats, size: Floats) -> tuple[Floats, Booleans]:
     """Return of all forces of the same effect the smallest admissible, (n, n_rows), and whether there are any, (n,).
 
     ``forces``, shape (n, n_rows); ``size``, shape (n,): the largest force at play, N.
@@ -254,9 +254,7 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
     return result, admissible
 
 
-def smallest_admissible(
-    forces: FloatArray, free: FloatArray, laws: Sequence[ShareLaw], size: float
-) -> FloatArray | None:
+def smallest_admissible(forces: Floats, free: Floats, laws: Sequence[ShareLaw], size: float) -> Floats | None:
     """Solve ``min |λ|`` over ``λ = forces + free s`` within the contact laws; None without one.
 
     ``forces``, shape (n_rows,): in units of ``size``; ``free``, shape (n_rows, k): orthonormal; ``laws``: each of one
@@ -302,7 +300,7 @@ def smallest_admissible(
     return found
 
 
-def _least_distance(linear: FloatArray, right: FloatArray, least: FloatArray, free: FloatArray) -> FloatArray | None:
+def _least_distance(linear: Floats, right: Floats, least: Floats, free: Floats) -> Floats | None:
     """Return ``least + free s`` with the smallest ``|s|`` for which ``linear . (least + free s) >= right``."""
     # scipy takes a fifth of a second to import, and few runs need it
     from scipy.optimize import nnls
@@ -318,7 +316,7 @@ def _least_distance(linear: FloatArray, right: FloatArray, least: FloatArray, fr
     if length <= HARDLY:
         return None
     residual = np.append(G.T @ weights, h @ weights - 1.0)
-    found: FloatArray = least - free @ (residual[:k] / residual[k])
+    found: Floats = least - free @ (residual[:k] / residual[k])
     return found
 
 
@@ -407,8 +405,8 @@ class State:
 
     t: float
     mode: str
-    q: FloatArray
-    u: FloatArray
+    q: Floats
+    u: Floats
     find_next: Callable[[float], tuple[Any, ...]] | None = field(default=None, repr=False, compare=False)
 
     def next(self, horizon: float = 0.1) -> tuple[Any, ...]:
@@ -451,25 +449,25 @@ class Samples:
     """
 
     model: RunModel
-    t: FloatArray
-    x: FloatArray
-    mode: IntArray
-    context: FloatArray
+    t: Floats
+    x: Floats
+    mode: Integers
+    context: Floats
 
     def __len__(self) -> int:
         return len(self.t)
 
-    def only(self, rows: IntArray) -> Samples:
+    def only(self, rows: Integers) -> Samples:
         """Return some of the rows, by their numbers."""
         return Samples(self.model, self.t[rows], self.x[rows], self.mode[rows], self.context[rows])
 
     @property
-    def q(self) -> FloatArray:
+    def q(self) -> Floats:
         """Coordinates, shape (n, n_q), in declared order."""
         return self.x[:, self.model.layout.q_slice]
 
     @property
-    def u(self) -> FloatArray:
+    def u(self) -> Floats:
         """Generalized speeds, shape (n, n_u), in declared order."""
         return self.x[:, self.model.layout.u_slice]
 
@@ -484,19 +482,19 @@ class Samples:
         return tuple(map(self.model.labels.__getitem__, self.mode.tolist()))
 
     @cached_property
-    def inputs(self) -> Mapping[str, FloatArray]:
+    def inputs(self) -> Mapping[str, Floats]:
         """Inputs by name, each of shape (n,)."""
         layout = self.model.layout
         return dict(zip(layout.w, self.context[:, layout.w_slice].T, strict=True))
 
     @cached_property
-    def memory(self) -> Mapping[str, FloatArray]:
+    def memory(self) -> Mapping[str, Floats]:
         """Memory by name, each of shape (n,)."""
         layout = self.model.layout
         return dict(zip(layout.memory, self.context[:, layout.memory_slice].T, strict=True))
 
     @cached_property
-    def multiplier_table(self) -> FloatArray:
+    def multiplier_table(self) -> Floats:
         """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero if not active.
 
         Of the forces of redundant rows the smallest within the contact laws (:mod:`fsm_dyn.run.samples`).
@@ -504,12 +502,12 @@ class Samples:
         return self._forces[0]
 
     @property
-    def admissible(self) -> BoolArray:
+    def admissible(self) -> Booleans:
         """Whether the forces of redundant contacts keep the contact laws, shape (n,); if none do, the smallest."""
         return self._forces[1]
 
     @cached_property
-    def _forces(self) -> tuple[FloatArray, BoolArray]:
+    def _forces(self) -> tuple[Floats, Booleans]:
         admissible = np.ones(len(self), dtype=np.bool_)
         if not self.model.rows:
             return np.zeros((len(self), 0)), admissible
@@ -521,7 +519,7 @@ class Samples:
         self._fill_change_points(table)
         return table, admissible
 
-    def _fill_change_points(self, table: FloatArray) -> None:
+    def _fill_change_points(self, table: Floats) -> None:
         """Replace forces without a chart, in a change point, by the smallest ones of the remaining rows."""
         for k in np.flatnonzero(~np.isfinite(table).all(axis=1)):
             at = slice(k, k + 1)
@@ -534,7 +532,7 @@ class Samples:
             if np.isfinite(matrix).all() and np.isfinite(right).all():
                 table[k, ~known] = np.linalg.lstsq(matrix, right, rcond=_RANK)[0][len(M) :]
 
-    def _shared(self, index: int, chosen: BoolArray, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def _shared(self, index: int, chosen: Booleans, forces: Floats) -> tuple[Floats, Booleans]:
         """Return the forces to be reported at the rows ``chosen``, of one mode, and whether they are admissible."""
         model, t, x, context = self.model, self.t[chosen], self.x[chosen], self.context[chosen]
         return reported_forces(
@@ -543,7 +541,7 @@ class Samples:
         )  # fmt: skip
 
     @cached_property
-    def multipliers(self) -> Mapping[str, FloatArray]:
+    def multipliers(self) -> Mapping[str, Floats]:
         """Multipliers by constraint or contact, each of shape (n, rows of that item): forces (N) or torques (N·m)."""
         owners = [row.owner for row in self.model.rows]
         return {
@@ -552,28 +550,28 @@ class Samples:
         }
 
     @cached_property
-    def report(self) -> Mapping[str, FloatArray]:
+    def report(self) -> Mapping[str, Floats]:
         """Outputs of the model's report program, evaluated once over all rows."""
         out = self.model.report.evaluate(self.t, self.x, self.context)
         return {name: np.broadcast_to(value, (len(self), *np.shape(value)[1:])) for name, value in out.items()}
 
     @property
-    def kinetic_energy(self) -> FloatArray:
+    def kinetic_energy(self) -> Floats:
         """Kinetic energy in the Newtonian frame, shape (n,), J."""
         return self.report["kinetic_energy"]
 
     @property
-    def potential_energy(self) -> FloatArray:
+    def potential_energy(self) -> Floats:
         """Energy of gravity and springs, shape (n,), J."""
         return self.report["potential_energy"]
 
     @cached_property
-    def outputs(self) -> Mapping[str, FloatArray]:
+    def outputs(self) -> Mapping[str, Floats]:
         """The model's outputs by name, each of shape (n,)."""
         return {name: self.report["outputs"][:, i] for i, name in enumerate(self.model.outputs)}
 
     @cached_property
-    def row_powers(self) -> FloatArray:
+    def row_powers(self) -> Floats:
         """Power of every constraint row's force on the motion, λ (A u), shape (n, n_rows), W.
 
         Of a compliant contact only the work of its moving surface, -λ b: the rest is stored or lost.
@@ -581,13 +579,13 @@ class Samples:
         if not self.model.rows:
             return np.zeros((len(self), 0))
         velocity, remainder = self._row_speeds
-        power: FloatArray = self.multiplier_table * velocity
+        power: Floats = self.multiplier_table * velocity
         for _, r in self.model.compliant:
             power[:, r] = -self.multiplier_table[:, r] * remainder[:, r]
         return power
 
     @cached_property
-    def losses(self) -> FloatArray:
+    def losses(self) -> Floats:
         """Heat made in every compliant contact, shape (n, n_compliant), W (docs/theory.md, "Compliant contacts")."""
         heat = np.zeros((len(self), len(self.model.compliant)))
         if not self.model.compliant:
@@ -599,18 +597,18 @@ class Samples:
         return heat
 
     @cached_property
-    def drive_powers(self) -> FloatArray:
+    def drive_powers(self) -> Floats:
         """Power of the drives of points and frames by time or inputs, shape (n,), W."""
         automaton = self.model.automaton
         program = None if automaton is None else drive_program(automaton)
         if program is None:
             return np.zeros(len(self))
         drive = program.evaluate(self.t, self.x, self.context)
-        power: FloatArray = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], self.u_dot)
+        power: Floats = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], self.u_dot)
         return power
 
     @property
-    def u_dot(self) -> FloatArray:
+    def u_dot(self) -> Floats:
         """Rates of the generalized speeds in the mode of each row, shape (n, n_u)."""
         return self._motion[0]
 
@@ -620,7 +618,7 @@ class Samples:
         return np.flatnonzero(np.bincount(self.mode)).tolist()
 
     @cached_property
-    def _motion(self) -> tuple[FloatArray, FloatArray]:
+    def _motion(self) -> tuple[Floats, Floats]:
         """Rates of the speeds, (n, n_u), and multipliers as the programs of the modes give them, (n, n_rows)."""
         rates, table = np.zeros_like(self.u), np.zeros((len(self), len(self.model.rows)))
         for index in self._modes_met:
@@ -636,7 +634,7 @@ class Samples:
         return Pins(self)
 
     @cached_property
-    def _row_speeds(self) -> tuple[FloatArray, FloatArray]:
+    def _row_speeds(self) -> tuple[Floats, Floats]:
         """``A u`` and ``b`` of every row with a force, shape (n, n_rows) each; zero for others."""
         rows = np.flatnonzero(self.multiplier_table.any(axis=0)).tolist()
         terms = self.model.terms.evaluate(self.t, self.x, self.context, {"A": rows, "b": rows})
@@ -647,7 +645,7 @@ class Samples:
         remainder[:, rows] = terms["b"]
         return velocity, remainder
 
-    def columns(self) -> Iterator[tuple[str, FloatArray]]:
+    def columns(self) -> Iterator[tuple[str, Floats]]:
         """Yield every column by name: states, inputs, memory, multipliers (``lambda.<name>``), outputs, energies."""
         for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
             for i, name in enumerate(names):
@@ -662,7 +660,7 @@ class Samples:
         for name in self.model.pin_outputs:
             yield name, self.pins.column(name)
 
-    def __getitem__(self, name: str) -> FloatArray:
+    def __getitem__(self, name: str) -> Floats:
         """Return the column ``name``, shape (n,); also one of the connections, ``pin.<name>.force``.
 
         Raises UnknownColumnError if there is no such column; it is an InputError and a KeyError.
@@ -692,11 +690,11 @@ def stacked(parts: Sequence[Samples]) -> Samples:
     return Samples(parts[0].model, *(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
 
 
-SampleBetween: TypeAlias = Callable[[FloatArray, IntArray], Samples]
+SampleBetween: TypeAlias = Callable[[Floats, Integers], Samples]
 """Samples the steps that start at given rows, the second argument, at times within them (s), both of shape (m,)."""
 
 
-def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
+def kernel_context(model: RunModel, held: Floats) -> Floats:
     """Return the programs' context, shape (n, n_c): the parameters before the recorded part.
 
     ``held``, shape (n, n_held): inputs, discrete variables and slip directions, recorded with the rows.
@@ -712,7 +710,7 @@ class RecordedSamples:
     model: RunModel
     rows: Rows
     inputs: InputFunction  # the inputs with their rates at times (m,), shape (m, 3 n_w), of all runs
-    vectors: FloatArray | None = None  # shape (runs, n_p): parameters of each run, SI; by default those of the model
+    vectors: Floats | None = None  # shape (runs, n_p): parameters of each run, SI; by default those of the model
 
     @cached_property
     def all(self) -> Samples:
@@ -720,13 +718,13 @@ class RecordedSamples:
         rows = self.rows
         return Samples(self.model, rows.t, rows.x, rows.mode, self._context(None, rows.held))
 
-    def at(self, numbers: IntArray) -> Samples:
+    def at(self, numbers: Integers) -> Samples:
         """Return some rows, by their numbers, shape (m,)."""
         rows = self.rows
         context = self._context(numbers, rows.held[numbers])
         return Samples(self.model, rows.t[numbers], rows.x[numbers], rows.mode[numbers], context)
 
-    def between(self, times: FloatArray, first: IntArray) -> Samples:
+    def between(self, times: Floats, first: Integers) -> Samples:
         """Return the state at times (m,) within the steps from the rows ``first`` (m,).
 
         The very last row of a run stands for itself.
@@ -738,7 +736,7 @@ class RecordedSamples:
         held[inside, : 3 * len(self.model.layout.w)] = self.inputs(times[inside])
         return Samples(self.model, times, x, rows.mode[first], self._context(first, held))
 
-    def _context(self, numbers: IntArray | None, held: FloatArray) -> FloatArray:
+    def _context(self, numbers: Integers | None, held: Floats) -> Floats:
         """Return the context of some rows, or of all."""
         if self.vectors is None:
             return kernel_context(self.model, held)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.mode_programs import Evaluates
 from fsm_dyn.language import expressions
@@ -65,7 +65,7 @@ class SceneShape:
     body: str
     frame: str
     origin: str
-    points: FloatArray
+    points: Floats
     closed: bool = False
     text: str = ""
     endless: bool = False
@@ -88,7 +88,7 @@ class Anchor:
 
     frame: str
     origin: str
-    offset: FloatArray
+    offset: Floats
 
 
 SymbolKind: TypeAlias = Literal[
@@ -175,9 +175,9 @@ class PlacedFeature:
     # frame, origin: its frame and point
     frame: str
     origin: str
-    offset: FloatArray  # shape (3,): from the origin to the centre, or to a point of the face, resolved in the frame, m
+    offset: Floats  # shape (3,): from the origin to the centre, or to a point of the face, resolved in the frame, m
     radius: float = 0.0  # m; 0 of a point or corner
-    along: FloatArray | None = None  # shape (3,): direction of a face, resolved in the frame
+    along: Floats | None = None  # shape (3,): direction of a face, resolved in the frame
     hollow: bool = False  # whether the free side of a circle is the inner one
 
 
@@ -187,7 +187,7 @@ class Outlines:
     ``parameters``, shape (n_p,): in the order of the layout; ``values``: the same by name.
     """
 
-    def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
+    def __init__(self, automaton: Automaton, parameters: Floats, values: Mapping[str, ParameterValue]) -> None:
         self._shapes = automaton.mechanism.shapes
         self._values = values
         # points fixed in a frame are the same in any state
@@ -250,7 +250,7 @@ class Outlines:
         turning = [SceneShape(shape.name, shape.frame, shape.origin, np.vstack([ring, ring[0]])) for ring in rings]
         return [SceneShape(shape.name, shape.frame, shape.origin, circle, closed=True, facing=True), *turning]
 
-    def _basis(self, axis: Text, frame: str) -> FloatArray:
+    def _basis(self, axis: Text, frame: str) -> Floats:
         """Return two unit vectors across an axis, resolved in a frame, shape (2, 3)."""
         own = self._turns.get(frame, np.eye(3))
         normal = own.T @ vector_of(axis, self._values, self._turns)
@@ -271,7 +271,7 @@ class Outlines:
             if np.isfinite(copy).all()
         ]
 
-    def _copied(self, shape: Shape, points: FloatArray) -> list[FloatArray]:
+    def _copied(self, shape: Shape, points: Floats) -> list[Floats]:
         """Return points (k, 2) of the first copy of a shape, m, as they are in every copy."""
         if shape.repeat is None:
             return [points]
@@ -281,14 +281,14 @@ class Outlines:
         hub = self._between(shape.frame, shape.origin, shape.repeat.about or shape.origin)
         return [hub + (points - hub) @ turn.T for turn in self._turned(shape.repeat)]
 
-    def _turned(self, repeat: Repeat) -> list[FloatArray]:
+    def _turned(self, repeat: Repeat) -> list[Floats]:
         angle = (
             2.0 * math.pi / repeat.count if repeat.angle is None else evaluate_expression(repeat.angle, self._values)
         )
         turns = angle * np.arange(repeat.count)
         return [np.array([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in turns]
 
-    def _points(self, shape: Shape) -> FloatArray:
+    def _points(self, shape: Shape) -> Floats:
         """Return the outline of the first copy in the shape's frame, from its point, shape (k, 2), m."""
         match shape:
             case LineShape():
@@ -307,7 +307,7 @@ class Outlines:
                 return np.asarray(periodic_spline(points)(_AROUND)) if isinstance(shape, CurveShape) else points
         raise TypeError(f"no planar outline of {shape.name!r}")
 
-    def _arc(self, shape: RoundShape) -> FloatArray:
+    def _arc(self, shape: RoundShape) -> Floats:
         ends = shape.angles if isinstance(shape, ArcShape) else (Text("0"), Text("2*pi"))
         first, last = (evaluate_expression(text, self._values) for text in ends)
         angles = np.linspace(first, last, max(8, math.ceil((last - first) / _STEP)))
@@ -315,18 +315,18 @@ class Outlines:
             angles = angles[:-1]
         return evaluate_expression(shape.radius, self._values) * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
-    def _between(self, frame: str, start: str, end: str) -> FloatArray:
+    def _between(self, frame: str, start: str, end: str) -> Floats:
         """Return the vector from one point to another, resolved in a frame."""
         apart = self._places[end] - self._places[start]
         turn = self._turns.get(frame, np.eye(3))
         return np.asarray((turn.T @ apart)[:2], dtype=np.float64)
 
-    def _vector(self, text: Text, frame: str) -> FloatArray:
+    def _vector(self, text: Text, frame: str) -> Floats:
         vector = vector_of(text, self._values, self._turns)
         return np.asarray((self._turns.get(frame, np.eye(3)).T @ vector)[:2], dtype=np.float64)
 
 
-def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> FloatArray:
+def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[str, Floats]) -> Floats:
     """Return a vector written with axes of N and of frames, in N; ``turns`` have the frames' axes as columns.
 
     ``values``: parameters by name, SI; ``turns``: rotation matrices by frame, shape (3, 3), the axes as columns,
@@ -339,7 +339,7 @@ def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[s
 class _Vectors(FloatAlgebra):
     """Numbers, and vectors as arrays resolved in the Newtonian frame."""
 
-    def __init__(self, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> None:
+    def __init__(self, values: Mapping[str, ParameterValue], turns: Mapping[str, Floats]) -> None:
         super().__init__(values)
         self._turns = turns
 
@@ -368,7 +368,7 @@ _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 
 
 def scene_of(
-    automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue], *, solids: bool = True
+    automaton: Automaton, parameters: Floats, values: Mapping[str, ParameterValue], *, solids: bool = True
 ) -> Scene:
     """Return the scene of a mechanism; arguments as of :func:`fsm_dyn.run.record.run_model`.
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.language import expressions
 from fsm_dyn.language.contacts import FeatureContact
@@ -41,9 +41,9 @@ def with_symbols(
     scene: Scene,
     automaton: Automaton,
     values: Mapping[str, ParameterValue],
-    t: FloatArray,
-    x: FloatArray,
-    c: FloatArray,
+    t: Floats,
+    x: Floats,
+    c: Floats,
 ) -> Scene:
     """Return a scene with owners of its outlines, and with symbols of joints, springs, dampers and grounds.
 
@@ -59,18 +59,18 @@ def with_symbols(
 class _Poses:
     """Points and frames at n states, then poses of bodies: ground first."""
 
-    points: FloatArray  # shape (n, n_points + 1, 3): the last is the Newtonian origin
-    frames: FloatArray  # shape (n, n_frames + 1, 3, 3): the last is the Newtonian frame
-    centres: FloatArray  # shape (n_bodies + 1, n, 3)
-    turns: FloatArray  # shape (n_bodies + 1, n, 3, 3)
+    points: Floats  # shape (n, n_points + 1, 3): the last is the Newtonian origin
+    frames: Floats  # shape (n, n_frames + 1, 3, 3): the last is the Newtonian frame
+    centres: Floats  # shape (n_bodies + 1, n, 3)
+    turns: Floats  # shape (n_bodies + 1, n, 3, 3)
 
-    def local(self, body: int, positions: FloatArray) -> FloatArray:
+    def local(self, body: int, positions: Floats) -> Floats:
         """Return positions (k, ..., 3) at the first k states resolved in a body's frame, from its centre."""
         count = len(positions)
         shift = positions - self.centres[body][:count].reshape(count, *[1] * (positions.ndim - 2), 3)
         return np.asarray(np.einsum("nji,n...j->n...i", self.turns[body][:count], shift))
 
-    def relative(self, a: int, b: int) -> tuple[FloatArray, FloatArray]:
+    def relative(self, a: int, b: int) -> tuple[Floats, Floats]:
         """Return centre (n, 3) and rotation (n, 3, 3) of body ``b`` in the frame of ``a``."""
         return self.local(a, self.centres[b]), np.einsum("nji,njk->nik", self.turns[a], self.turns[b])
 
@@ -86,8 +86,8 @@ class _Pair:
     a: int
     b: int
     coordinates: frozenset[str]
-    at: FloatArray | None = None
-    along: FloatArray | None = None
+    at: Floats | None = None
+    along: Floats | None = None
 
 
 class _Inference:
@@ -96,9 +96,9 @@ class _Inference:
         scene: Scene,
         automaton: Automaton,
         values: Mapping[str, ParameterValue],
-        t: FloatArray,
-        x: FloatArray,
-        c: FloatArray,
+        t: Floats,
+        x: Floats,
+        c: Floats,
     ) -> None:
         self._scene, self._values = scene, values
         self._mechanism: Mechanism = automaton.mechanism
@@ -153,7 +153,7 @@ class _Inference:
     def _every(self) -> range:
         return range(len(self._names))
 
-    def _poses(self, t: FloatArray, x: FloatArray, c: FloatArray) -> _Poses:
+    def _poses(self, t: Floats, x: Floats, c: Floats) -> _Poses:
         scene, n = self._scene, len(x)
         out = scene.geometry.evaluate(t, x, c)
         points = np.broadcast_to(out["points"], (n, len(scene.points), 3))
@@ -182,7 +182,7 @@ class _Inference:
         drawn = (form.frame for form in self._mechanism.view.get(name, ()) if form.frame is not None)
         return body.frame or next(drawn, NEWTONIAN)
 
-    def _random_poses(self, t: FloatArray, x: FloatArray, c: FloatArray) -> tuple[_Poses, tuple[_Poses, _Poses]]:
+    def _random_poses(self, t: Floats, x: Floats, c: Floats) -> tuple[_Poses, tuple[_Poses, _Poses]]:
         """Return poses at random configurations, and a pair of poses for each coordinate without and with a step."""
         generator, n_q = np.random.default_rng(1), len(self._coordinates)
         rows = generator.integers(len(x), size=CONFIGURATIONS)
@@ -202,14 +202,14 @@ class _Inference:
         )
         return poses, moved
 
-    def _unit_quaternions(self, states: FloatArray) -> FloatArray:
+    def _unit_quaternions(self, states: Floats) -> Floats:
         for frame in self._mechanism.frames.values():
             if isinstance(frame, EulerFrame):
                 columns = [self._coordinates.index(name) for name in frame.euler_names]
                 states[:, columns] /= np.linalg.norm(states[:, columns], axis=1, keepdims=True)
         return states
 
-    def _still(self, positions: FloatArray) -> BoolArray:
+    def _still(self, positions: Floats) -> Booleans:
         """Return which of positions (n, k, 3) are the same at all states."""
         return np.asarray(np.ptp(positions, axis=0).max(axis=-1) < self._tolerance)
 
@@ -233,7 +233,7 @@ class _Inference:
     def _is_particle(self, number: int) -> bool:
         return number > 0 and self._frame_of(self._names[number]) == NEWTONIAN
 
-    def _common_point(self, a: int, b: int) -> FloatArray | None:
+    def _common_point(self, a: int, b: int) -> Floats | None:
         """Return the point fixed in two bodies, in the frame of the first, m, if there is one."""
         poses = self._random
         matrix = np.concatenate([poses.turns[a], -poses.turns[b]], axis=2).reshape(-1, 6)
@@ -251,7 +251,7 @@ class _Inference:
         )
         return frozenset(name for name, own in zip(self._coordinates, moves, strict=True) if own)
 
-    def _growth(self, a: int, b: int, moving: Iterable[str], axis: FloatArray) -> float:
+    def _growth(self, a: int, b: int, moving: Iterable[str], axis: Floats) -> float:
         """Return 1 if a coordinate grows along an axis of ``a``, else -1."""
         number = self._coordinates.index(next(iter(moving)))
         (before, _), (after, _) = (poses.relative(a, b) for poses in self._moved)
@@ -336,13 +336,13 @@ class _Inference:
                 return False
         return True
 
-    def _outline(self, shape: SceneShape, poses: _Poses) -> FloatArray:
+    def _outline(self, shape: SceneShape, poses: _Poses) -> Floats:
         """Return a shape's points in the Newtonian frame, m, shape (n, k, 3)."""
         points = np.hstack([shape.points, np.zeros((len(shape.points), 3 - shape.points.shape[1]))])
         turned = np.einsum("nij,kj->nki", poses.frames[:, self._frame(shape.frame)], points)
         return np.asarray(poses.points[:, self._point(shape.origin)][:, None] + turned)
 
-    def _body_points(self, number: int) -> FloatArray:
+    def _body_points(self, number: int) -> Floats:
         """Return the visible points of a body at the drawn states, m, shape (n, k, 3)."""
         name = self._names[number]
         parts = [self._outline(s, self._drawn) for s in self._shapes if s.owner == name and s.bounded]
@@ -364,7 +364,7 @@ class _Inference:
         share, least, most = _UNIT
         return max(min(max(share * side, least * whole), most * side if side > 0.0 else whole), 1e-9)
 
-    def _at(self, pair: _Pair) -> FloatArray:
+    def _at(self, pair: _Pair) -> Floats:
         """Return the path of a pivot, m, shape (n, 3)."""
         assert pair.at is not None
         turned = np.einsum("nij,j->ni", self._drawn.turns[pair.a], pair.at)
@@ -372,7 +372,7 @@ class _Inference:
 
     # -- Anchors ---------------------------------------------------------------------------------------------
 
-    def _anchor(self, body: int, offset: FloatArray) -> int:
+    def _anchor(self, body: int, offset: Floats) -> int:
         """Return the number of the anchor at an offset (3,), m, from a body's centre, resolved in its frame."""
         name = self._names[body]
         origin = self._mechanism.bodies[name].center if body else ORIGIN
@@ -430,43 +430,43 @@ class _Inference:
                 yield self._strut(number, hub, outline.mean(axis=0) if shapes[nearest].closed else corner)
             reached.append(outline)
 
-    def _strut(self, number: int, start: FloatArray, end: FloatArray) -> Symbol:
+    def _strut(self, number: int, start: Floats, end: Floats) -> Symbol:
         name = self._names[number]
         return Symbol("bar", name, name, (self._anchor(number, start), self._anchor(number, end)))
 
-    def _own_pivots(self, number: int) -> list[FloatArray]:
+    def _own_pivots(self, number: int) -> list[Floats]:
         """Return the pivots of a body, in its frame from its centre, m, each once."""
         found = [self._in_body(number, pair) for pair in self._pairs if number in (pair.a, pair.b)]
         return self._distinct(item[0] for item in found if item is not None)
 
-    def _own_points(self, number: int) -> FloatArray:
+    def _own_points(self, number: int) -> Floats:
         """Return the points of a body, in its frame from its centre, m, each once, shape (k, 3)."""
         if self._is_particle(number):
             return np.zeros((1, 3))
         named = self._random.local(number, self._random.points[:1])[0][self._fixed[number]]
         return np.array(self._distinct([np.zeros(3), *named, *self._own_pivots(number)]))
 
-    def _distinct(self, points: Iterable[FloatArray]) -> list[FloatArray]:
-        kept: list[FloatArray] = []
+    def _distinct(self, points: Iterable[Floats]) -> list[Floats]:
+        kept: list[Floats] = []
         for point in points:
             if all(np.abs(point - other).max() > self._tolerance for other in kept):
                 kept.append(point)
         return kept
 
-    def _in_body(self, number: int, pair: _Pair) -> FloatArray | None:
+    def _in_body(self, number: int, pair: _Pair) -> Floats | None:
         """Return a pivot in the frame of one of its bodies, shape (1, 3); None of a slide."""
         if pair.at is None:
             return None
         position = self._random.centres[pair.a][:1] + np.einsum("nij,j->ni", self._random.turns[pair.a][:1], pair.at)
         return self._random.local(number, position)
 
-    def _are_collinear(self, offsets: FloatArray) -> bool:
+    def _are_collinear(self, offsets: Floats) -> bool:
         sizes = np.linalg.svd(offsets - offsets.mean(axis=0), compute_uv=False)
         return len(sizes) < 2 or bool(sizes[1] < 1e-6 * max(float(sizes[0]), 1e-12))
 
     def _pivots(self) -> Iterable[Symbol]:
         """Yield each pivot once, on the ground if one of its bodies is fixed."""
-        shown: list[FloatArray] = []
+        shown: list[Floats] = []
         for pair in self._pairs:
             if pair.at is None:
                 continue
@@ -609,12 +609,12 @@ class _Inference:
         else:
             yield from self._arm(load, pair, plate, far)
 
-    def _drawn_in_body(self, pair: _Pair, offset: FloatArray) -> FloatArray:
+    def _drawn_in_body(self, pair: _Pair, offset: Floats) -> Floats:
         """Return an offset in the frame of ``a``, at the first state, as one in that of ``b``."""
         position = self._drawn.centres[pair.a][0] + self._drawn.turns[pair.a][0] @ offset
         return np.asarray(self._drawn.turns[pair.b][0].T @ (position - self._drawn.centres[pair.b][0]))
 
-    def _across(self, pair: _Pair) -> FloatArray:
+    def _across(self, pair: _Pair) -> Floats:
         """Return a unit vector across a slide, in the plane of x and y if the slide is in it."""
         assert pair.along is not None
         across = np.cross([0.0, 0.0, 1.0], pair.along)
@@ -622,7 +622,7 @@ class _Inference:
             across = np.array([1.0, 0.0, 0.0])
         return np.asarray(across / np.linalg.norm(across))
 
-    def _side(self, load: LineLoad, pair: _Pair, body: FloatArray) -> float:
+    def _side(self, load: LineLoad, pair: _Pair, body: Floats) -> float:
         """Return the side of the spring at a sliding body: the side it pushes from, unless occupied by other bodies."""
         assert pair.along is not None
         push = self._push(load, pair)
@@ -635,7 +635,7 @@ class _Inference:
         length = 0.0 if free is None else float(np.sum(evaluate_expression(free, self._values)))
         return 1.0 if length >= self._means.get(next(iter(pair.coordinates)), 0.0) else -1.0
 
-    def _crowd(self, pair: _Pair, body: FloatArray, sign: float) -> int:
+    def _crowd(self, pair: _Pair, body: Floats, sign: float) -> int:
         """Return how much of other bodies is on one side of a sliding body, in its course, in any of its positions."""
         assert pair.along is not None
         along, across = pair.along, self._across(pair)
@@ -650,7 +650,7 @@ class _Inference:
             count += int(((s > edge) & (w > low) & (w < high)).sum())
         return count
 
-    def _arm(self, load: LineLoad, pair: _Pair, plate: Sequence[FloatArray], far: FloatArray) -> Iterable[Symbol]:
+    def _arm(self, load: LineLoad, pair: _Pair, plate: Sequence[Floats], far: Floats) -> Iterable[Symbol]:
         """Yield the plate of a spring on a moving body, with an arm to the visible part of the body."""
         name = self._names[pair.a]
         ends = tuple(self._anchor(pair.a, end) for end in plate)
@@ -683,7 +683,7 @@ class _Inference:
         """Return whether an outline is a line fixed in the Newtonian frame."""
         return shape.owner == NEWTONIAN and not (shape.plane or shape.closed) and len(shape.points) > 1
 
-    def _partners(self, shape: SceneShape) -> FloatArray:
+    def _partners(self, shape: SceneShape) -> Floats:
         """Return the travel of possible partners of a shape, m, shape (k, 3); without any, of all bodies."""
         names = set()
         for contact in self._mechanism.contacts.values():
@@ -697,7 +697,7 @@ class _Inference:
         points = np.concatenate(parts, axis=1).reshape(-1, 3) if parts else np.zeros((0, 3))
         return points if len(points) else np.zeros((1, 3))
 
-    def _solid_side(self, course: FloatArray, partners: FloatArray) -> float:
+    def _solid_side(self, course: Floats, partners: Floats) -> float:
         """Return the side of a line on which no partner is: 1 to the left of its course, -1 to the right."""
         starts, along = course[:-1], np.diff(course, axis=0)
         middles = starts + 0.5 * along
@@ -716,20 +716,20 @@ def _radius(shape: SceneShape) -> float:
     return float(radii.mean()) if float(np.ptp(radii)) < 1e-6 * float(radii.mean()) else 0.0
 
 
-def _ring(shape: SceneShape) -> FloatArray:
+def _ring(shape: SceneShape) -> Floats:
     """Return the corners of a closed outline, each once."""
     points = shape.points
     return points[:-1] if np.allclose(points[0], points[-1]) else points
 
 
-def _with_ring(shape: SceneShape, ring: FloatArray) -> FloatArray:
+def _with_ring(shape: SceneShape, ring: Floats) -> Floats:
     """Return a ring about the origin (k, 2), m, about the middle of a circle and in its plane, m, shape (k, 2 or 3)."""
     middle = _ring(shape).mean(axis=0)
     plane = np.linalg.svd(_ring(shape) - middle)[2][:2] if len(middle) > 2 else np.eye(2)
     return np.asarray(middle + ring @ plane)
 
 
-def _toothed(radius: float, module: float) -> FloatArray:
+def _toothed(radius: float, module: float) -> Floats:
     """Return the outline of a gear about its middle, m, shape (k, 2), from its pitch radius and the size of teeth."""
     count = max(round(2.0 * radius / module), 6)
     share, high = np.array(_TOOTH).T
@@ -738,7 +738,7 @@ def _toothed(radius: float, module: float) -> FloatArray:
     return np.asarray(radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1))
 
 
-def _apart(one: FloatArray, other: FloatArray) -> float:
+def _apart(one: Floats, other: Floats) -> float:
     """Return the distance of two lines through corners, m; zero if a corner lies within the box around the other."""
     gap = np.inf
     for points, line in ((one, other), (other, one)):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard, GuardCatalogue, ListedGuards
 from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
@@ -72,12 +73,12 @@ def law_flags(law: Law) -> int:
     return flags | (ContactFlag.FRICTION_ONLY if law.friction_only else 0) | (ContactFlag.LOADED if law.loaded else 0)
 
 
-def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
+def context_length(sizes: Integers | Sequence[int]) -> int:
     """Return the length of a kernel's context ``c``, from ``Tables.sizes``."""
     return int(sizes[Sizes.N_P] + 4 * sizes[Sizes.N_W] + sizes[Sizes.N_CONTACTS] + sizes[Sizes.N_MEMORY])
 
 
-def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def nonzero_columns(entries: Booleans) -> tuple[Integers, Integers]:
     """Return the starts of each row's columns, and the columns, of the entries of a matrix not identically zero."""
     begin = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int64)
     return begin, np.nonzero(entries)[1].astype(np.int64)
@@ -97,22 +98,22 @@ class GuardNumbers:
     def clear(self) -> None:
         """Forget all guards."""
         self.forget()
-        self._catalogue: tuple[GuardCatalogue, NDArray[np.float64]] | None = None
+        self._catalogue: tuple[GuardCatalogue, Floats] | None = None
 
     def forget(self) -> None:
         """Forget all guards but those of a catalogue."""
         self._places: dict[int, int] = {}  # by the identity of the guard
         self._guards: list[Guard] = []  # kept, as an identity lasts as long as its object
-        self._table: NDArray[np.float64] | None = None
+        self._table: Floats | None = None
 
-    def _of_all(self, catalogue: GuardCatalogue) -> NDArray[np.float64]:
+    def _of_all(self, catalogue: GuardCatalogue) -> Floats:
         """Return the numbers of all guards of a catalogue."""
         if self._catalogue is None or self._catalogue[0] is not catalogue:
             rows = np.array([self._row(guard) for guard in catalogue.guards], np.float64)
             self._catalogue = catalogue, rows if len(rows) else np.zeros((0, 0))
         return self._catalogue[1]
 
-    def of(self, guards: Sequence[Guard]) -> NDArray[np.float64]:
+    def of(self, guards: Sequence[Guard]) -> Floats:
         """Return the numbers of guards, shape (n, numbers of one)."""
         if isinstance(guards, ListedGuards):
             return self._of_all(guards.catalogue)[guards.numbers]
@@ -164,11 +165,11 @@ _ABSENT = -1
 class GuardEnclosures(NamedTuple):
     """Entries of :class:`fsm_dyn.runtime.layouts.Tables`, and their sizes."""
 
-    enclosure_code: NDArray[np.int64]
-    enclosure_numbers: NDArray[np.float64]
-    mode_enclosure: NDArray[np.int64]
-    guard_enclosure: NDArray[np.int64]
-    enclosure_room: NDArray[np.int64]
+    enclosure_code: Integers
+    enclosure_numbers: Floats
+    mode_enclosure: Integers
+    guard_enclosure: Integers
+    enclosure_room: Integers
     sizes: dict[int, int]
     places: dict[int, tuple[int, int]]  # by the identity of the words of a code: its beginning, that of its room
 
@@ -185,8 +186,8 @@ def guard_enclosures(
     present = [code for code in (shared, *codes) if code is not None]
     distinct = {id(code.words): code for code in present}
     begin, room = {}, {}
-    words: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    numbers: list[NDArray[np.float64]] = [np.zeros(0)]
+    words: list[Integers] = [np.zeros(0, np.int64)]
+    numbers: list[Floats] = [np.zeros(0)]
     at = constants = kept = values = 0
     for key, code in distinct.items():
         guards = max([most, *(count for item, count in zip(codes, counts, strict=True) if _is(item, code))])
@@ -452,12 +453,12 @@ class Packed(NamedTuple):
     """A structure on the Python side: its address, its words, and the arrays, which must stay alive."""
 
     address: int
-    table: NDArray[np.int64]
+    table: Integers
     arrays: tuple[Any, ...]
 
 
 # words before the structure, dtype and place of every array, the structure with addresses from the block's beginning on
-_Plan = tuple[int, list[tuple[np.dtype[Any], slice]], NDArray[np.int64]]
+_Plan = tuple[int, list[tuple[np.dtype[Any], slice]], Integers]
 
 
 def _entry_type(annotation: Any) -> np.dtype[Any]:
@@ -541,30 +542,30 @@ class TermArrays(NamedTuple):
     tables.
     """
 
-    whole: NDArray[np.float64]
-    q_dot: NDArray[np.float64]
-    W: NDArray[np.float64]
-    M: NDArray[np.float64]
-    f: NDArray[np.float64]
-    A: NDArray[np.float64]
-    b: NDArray[np.float64]
-    gamma: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    static: NDArray[np.float64]
-    kinetic: NDArray[np.float64]
-    restitution: NDArray[np.float64]
-    tangential_restitution: NDArray[np.float64]
-    closes_if: NDArray[np.float64]
-    elastic: NDArray[np.float64]
-    energies: NDArray[np.float64]
-    reach: NDArray[np.float64]
-    reach_rate: NDArray[np.float64]
-    margin_slope: NDArray[np.float64]
-    aspect: NDArray[np.float64]
-    row_begin: NDArray[np.int64]
-    row_columns: NDArray[np.int64]
-    mass_begin: NDArray[np.int64]
-    mass_columns: NDArray[np.int64]
+    whole: Floats
+    q_dot: Floats
+    W: Floats
+    M: Floats
+    f: Floats
+    A: Floats
+    b: Floats
+    gamma: Floats
+    residual: Floats
+    static: Floats
+    kinetic: Floats
+    restitution: Floats
+    tangential_restitution: Floats
+    closes_if: Floats
+    elastic: Floats
+    energies: Floats
+    reach: Floats
+    reach_rate: Floats
+    margin_slope: Floats
+    aspect: Floats
+    row_begin: Integers
+    row_columns: Integers
+    mass_begin: Integers
+    mass_columns: Integers
 
 
 TERM_NAMES = (
@@ -591,7 +592,7 @@ def pack_terms(tables: Tables) -> Packed:
     return TERMS.pack(TermArrays(whole, *views, *nonzero_of(tables)))
 
 
-def nonzero_of(tables: Tables) -> tuple[NDArray[np.int64], ...]:
+def nonzero_of(tables: Tables) -> tuple[Integers, ...]:
     """Return which entries can differ from zero: the last fields of :class:`TermArrays`."""
     return tables.row_begin, tables.row_columns, tables.mass_begin, tables.mass_columns
 
@@ -600,7 +601,6 @@ def nonzero_of(tables: Tables) -> tuple[NDArray[np.int64], ...]:
 #
 # The loop can stop anywhere between two steps and be entered again: all it knows is in :class:`RunState`.
 
-Floats = NDArray[np.float64]
 
 DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), largest residual met
 

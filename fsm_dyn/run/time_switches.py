@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.expression_tree import CASE_FUNCTIONS
 from fsm_dyn.programs import functions as f
@@ -22,8 +22,6 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.intervals import Interval, enclose
 from fsm_dyn.programs.program import Layout, Program
 from fsm_dyn.programs.traversal import reachable, rebuild, tangent
-
-Floats = npt.NDArray[np.float64]
 
 _CHOICES: Final = CASE_FUNCTIONS | {"lt", "le"}
 _FIRST_BLOCK: Final = 2.0**-6  # s
@@ -131,7 +129,7 @@ class _Parts(NamedTuple):
         low, high = np.stack([self.low, middle], 1).ravel(), np.stack([middle, self.high], 1).ravel()
         return _Parts(low, high, np.repeat(self.inner, 2, axis=0))
 
-    def of(self, which: npt.NDArray[np.bool_]) -> _Parts:
+    def of(self, which: Booleans) -> _Parts:
         """Return the marked intervals."""
         return _Parts(self.low[which], self.high[which], self.inner[which])
 
@@ -177,7 +175,7 @@ def _brackets(choice: _Choice, parameters: Floats, parts: _Parts, most: int) -> 
     return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found]), looked_at
 
 
-def _bisected(choice: _Choice, parameters: Floats, low: Floats, high: Floats) -> npt.NDArray[np.float64]:
+def _bisected(choice: _Choice, parameters: Floats, low: Floats, high: Floats) -> Floats:
     """Return the neighbouring numbers (s) between which a choice switches, shape (n, 2), one in each interval."""
     before = _at(choice, parameters, low)
     middle = low + 0.5 * (high - low)

@@ -9,10 +9,9 @@ from dataclasses import Field, field, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.guards import Guard
@@ -180,7 +179,7 @@ class Tolerances:
         """The mechanism's own units; SI if not known."""
         return Scales(self.length_scale or 1.0, self.mass_scale or 1.0, self.time_scale or 1.0)
 
-    def as_array(self) -> NDArray[np.float64]:
+    def as_array(self) -> Floats:
         """Return the table of the runtime, a float64 array of shape (``ToleranceTable.COUNT``,)."""
         whole = self.scaled()
         return np.array([getattr(whole, name) for name in fields_of(ToleranceTable)])
@@ -208,8 +207,6 @@ def _number(name: str, value: float | str | Text, values: Mapping[str, Any]) -> 
 
 # -- Accuracy of a run: tolerances, and the units of states, constraint rows and guards ----------------------
 
-Array = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Numerics:
@@ -228,9 +225,9 @@ class Numerics:
     """
 
     tolerances: Tolerances
-    atol: Array
-    states: Array
-    rows: Array
+    atol: Floats
+    states: Floats
+    rows: Floats
     contacts: tuple[ContactInfo, ...]
     measures: Measures | None
 
@@ -243,7 +240,7 @@ class Numerics:
         """Whether the tables of a run are the same with other numerics of the same automaton."""
         return self.tolerances == other.tolerances
 
-    def guards(self, guards: Sequence[Guard]) -> Array:
+    def guards(self, guards: Sequence[Guard]) -> Floats:
         """Return the unit of each guard, in SI units."""
         scales = self.tolerances.scales
         if self.measures is None:

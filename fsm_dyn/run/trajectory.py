@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from fsm_dyn.core.arguments import typed
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.language.requirement import WEAR
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 
 # -- Trajectory: the result of a run -------------------------------------------------------------------------
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Resumes(Protocol):
@@ -119,17 +116,17 @@ class Trajectory:
         return run_html(self.run, self.describe_outcome, visits)
 
     @property
-    def t(self) -> FloatArray:
+    def t(self) -> Floats:
         """Times, shape (n,), s."""
         return self.rows.t
 
     @property
-    def q(self) -> FloatArray:
+    def q(self) -> Floats:
         """Coordinates, shape (n, n_q), in declared order, SI."""
         return self.rows.q
 
     @property
-    def u(self) -> FloatArray:
+    def u(self) -> Floats:
         """Generalized speeds, shape (n, n_u), in declared order, SI."""
         return self.rows.u
 
@@ -144,17 +141,17 @@ class Trajectory:
         return self.rows.labels
 
     @property
-    def multipliers(self) -> Mapping[str, FloatArray]:
+    def multipliers(self) -> Mapping[str, Floats]:
         """Forces of constraints and contacts by name, shape (n, rows of that item); M u̇ = f + Σ Aᵀ λ."""
         return self.rows.multipliers
 
     @property
-    def admissible(self) -> BoolArray:
+    def admissible(self) -> Booleans:
         """Whether the forces of redundant contacts keep the contact laws, shape (n,); if none do, the smallest."""
         return self.rows.admissible
 
     @property
-    def indeterminate(self) -> Mapping[str, BoolArray]:
+    def indeterminate(self) -> Mapping[str, Booleans]:
         """Masks of rows with undetermined :attr:`multipliers`, shape (n,) by name.
 
         There contacts or constraints are redundant; of all forces with the same effect the smallest within the
@@ -167,7 +164,7 @@ class Trajectory:
         }
 
     @property
-    def outputs(self) -> Mapping[str, FloatArray]:
+    def outputs(self) -> Mapping[str, Floats]:
         """The model's outputs by name, each of shape (n,)."""
         return self.rows.outputs
 
@@ -180,18 +177,18 @@ class Trajectory:
         return self.rows.pins
 
     @property
-    def inputs(self) -> Mapping[str, FloatArray]:
+    def inputs(self) -> Mapping[str, Floats]:
         """The inputs by name, each of shape (n,)."""
         return self.rows.inputs
 
-    def __getitem__(self, name: str) -> FloatArray:
+    def __getitem__(self, name: str) -> Floats:
         """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``.
 
         Of connections ``pin.<name>.force`` and so on, of those with wear also ``sliding``, ``work`` and ``depth``.
         """
         if name.startswith("pin.") and name.rpartition(".")[2] in WEAR:
             connection, _, part = name.removeprefix("pin.").rpartition(".")
-            found: FloatArray = getattr(of_connection(self.wear, connection), part)
+            found: Floats = getattr(of_connection(self.wear, connection), part)
             return found
         return self.rows[name]
 
@@ -244,9 +241,9 @@ class Trajectory:
     @overload
     def at(self, time: float) -> State: ...
     @overload
-    def at(self, time: npt.NDArray[np.float64]) -> Samples: ...
+    def at(self, time: Floats) -> Samples: ...
     @typed
-    def at(self, time: float | npt.NDArray[np.float64]) -> State | Samples:
+    def at(self, time: float | Floats) -> State | Samples:
         """Return the state at a time between the rows, from the step's own quartic.
 
         Parameters
@@ -270,7 +267,7 @@ class Trajectory:
         return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0], ahead)
 
     @typed
-    def sample(self, times: Sequence[float] | FloatArray) -> Samples:
+    def sample(self, times: Sequence[float] | Floats) -> Samples:
         """Return rows at ``times`` (n,), with forces, outputs and energies; at a transition the later side.
 
         Raises

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Codes, Floats
 from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import ContactInfo
@@ -67,11 +67,11 @@ class Transition:
     source: str
     target: str
     cause: str
-    impulse: Mapping[str, FloatArray]
+    impulse: Mapping[str, Floats]
     energy_before: float
     energy_after: float
-    u_before: FloatArray
-    u_after: FloatArray
+    u_before: Floats
+    u_after: Floats
     consistent_count: int = 1
     guard_value: float = float("nan")
     slope: float = float("nan")
@@ -80,10 +80,10 @@ class Transition:
     source_label: str = ""
     target_label: str = ""
     written: int = -1
-    find_pin_impulse: Callable[[Transition], Mapping[str, FloatArray]] | None = field(default=None, compare=False)
+    find_pin_impulse: Callable[[Transition], Mapping[str, Floats]] | None = field(default=None, compare=False)
 
     @cached_property
-    def pin_impulse(self) -> Mapping[str, FloatArray]:
+    def pin_impulse(self) -> Mapping[str, Floats]:
         """Impulse, then its moment about the place, in every connection by name, shape (6,), N·s and N·m·s.
 
         Derived when they are first asked for (docs/how_to/loads.md); components in N, of the parent on the child.
@@ -208,7 +208,7 @@ def counted(transitions: Sequence[Transition]) -> str:
     return f"{text}, {handovers} handover{'s' if handovers != 1 else ''}" if handovers else text
 
 
-def _numbers(values: FloatArray) -> str:
+def _numbers(values: Floats) -> str:
     return " / ".join(f"{value:.3g}" for value in np.atleast_1d(values))
 
 
@@ -216,7 +216,7 @@ def _numbers(values: FloatArray) -> str:
 #
 # Causes of transitions as text: fired guards, changed contacts, selection of the candidate.
 
-States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
+States: TypeAlias = Sequence[Sequence[int]] | Codes  # contact states of the modes by number
 
 #: First words of the cause of a transition without a guard, by its reason.
 REASONS: Final[Mapping[int, str]] = {
@@ -471,7 +471,7 @@ class ChangePoint:
         return text + (f", crossing error {self.error:.2g} times its tolerance" if self.error > 0.0 else "")
 
 
-def change_points_of(passages: FloatArray, rows: Sequence[str], modes: Sequence[str]) -> tuple[ChangePoint, ...]:
+def change_points_of(passages: Floats, rows: Sequence[str], modes: Sequence[str]) -> tuple[ChangePoint, ...]:
     """Return the passages of a run.
 
     ``passages``, float64 array, shape (n, PASSAGE_ROWS + n_rows): as the stepper wrote them; ``rows``, ``modes``: names
@@ -490,7 +490,7 @@ def change_points_of(passages: FloatArray, rows: Sequence[str], modes: Sequence[
     )
 
 
-def rows_that_take_part(weights: FloatArray, rows: Sequence[str]) -> tuple[str, ...]:
+def rows_that_take_part(weights: Floats, rows: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the rows whose weights count, without repetition."""
     least = TAKES_PART * max(float(weights.max(initial=0.0)), 1e-300)
     return tuple(dict.fromkeys(name for name, weight in zip(rows, weights, strict=True) if weight >= least))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, optional_library
 from fsm_dyn.core.files import whole_file
 from fsm_dyn.core.records import dataclass
@@ -34,7 +34,7 @@ from fsm_dyn.run.viewer_scene import (
 
 
 def write_mcap(
-    rows: Samples, transitions: Sequence[Transition], sample: Callable[[FloatArray], Samples], path: Path
+    rows: Samples, transitions: Sequence[Transition], sample: Callable[[Floats], Samples], path: Path
 ) -> Path:
     """Write a run; see :meth:`Trajectory.to_mcap`.
 
@@ -84,7 +84,7 @@ TIMELINE: Final = "time"  # s of the model
 
 
 def write_rrd(
-    rows: Samples, transitions: Sequence[Transition], sample: Callable[[FloatArray], Samples], path: Path
+    rows: Samples, transitions: Sequence[Transition], sample: Callable[[Floats], Samples], path: Path
 ) -> Path:
     """Write a run; see :meth:`Trajectory.to_rerun`.
 
@@ -111,7 +111,7 @@ class RerunLog:
         self.recording = library.RecordingStream(f"fsm_dyn {name}", recording_id=f"{name}{number}")
         self._mode = ""  # of the last row
 
-    def columns(self, entity: Sequence[str], times: FloatArray, columns: Any) -> None:
+    def columns(self, entity: Sequence[str], times: Floats, columns: Any) -> None:
         """Send values of an entity at times (n,), s."""
         path = self.library.new_entity_path(entity)
         index = [self.library.TimeColumn(TIMELINE, duration=times)]
@@ -192,7 +192,7 @@ _MAGIC, _JSON, _BINARY = 0x46546C67, 0x4E4F534A, 0x004E4942
 _Z_UP: Final = [-math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5)]  # the turn that brings z up, where glTF has y
 
 
-def write_glb(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path) -> Path:
+def write_glb(rows: Samples, sample: Callable[[Floats], Samples], path: Path) -> Path:
     """Write the outlines of a run with their motion; see :meth:`Trajectory.to_gltf`.
 
     ``sample`` gives rows at other times, shape (n,), s. Raises InputError: the model has no drawing.
@@ -204,7 +204,7 @@ def write_glb(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path
     return path
 
 
-def _keyed_scene(rows: Samples, sample: Callable[[FloatArray], Samples]) -> MovingScene:
+def _keyed_scene(rows: Samples, sample: Callable[[Floats], Samples]) -> MovingScene:
     """Return the outlines of a run at the times of keys; raise InputError for a model without a drawing."""
     if rows.model.scene is None or rows.model.automaton is None:
         raise InputError("the run has no drawing", remedy="open it with its model")
@@ -218,7 +218,7 @@ class _Part:
     """Part of an outline in its frame: a line through points (n, 3), m, a closed one, or triangles of them."""
 
     kind: int
-    points: FloatArray
+    points: Floats
     colour: str
     triangles: Sequence[int] = ()
 
@@ -282,7 +282,7 @@ class _Document:
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def animate(self, node: int, target: str, times: int, values: FloatArray) -> None:
+    def animate(self, node: int, target: str, times: int, values: Floats) -> None:
         """Let a node follow values (n, 3) or quaternions (n, 4), linear between the times."""
         output = self.accessor(values, "VEC3" if target == "translation" else "VEC4")
         self.samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
@@ -313,7 +313,7 @@ class _Document:
             )  # fmt: skip
         return self.colours[colour]
 
-    def accessor(self, values: FloatArray, kind: str, component: int = _FLOAT) -> int:
+    def accessor(self, values: Floats, kind: str, component: int = _FLOAT) -> int:
         """Store an array (n, k) and return the number of its accessor."""
         stored = values.astype("<f4" if component == _FLOAT else "<u4")
         self.views.append({"buffer": 0, "byteOffset": len(self.buffer), "byteLength": stored.nbytes})
@@ -347,14 +347,14 @@ def _linear(colour: str) -> list[float]:
     return [(int(colour[k : k + 2], 16) / 255.0) ** 2.2 for k in (1, 3, 5)]
 
 
-def continuous(turns: FloatArray) -> FloatArray:
+def continuous(turns: Floats) -> Floats:
     """Return quaternions (n, 4) with signs by which each is next to the one before."""
     products = np.einsum("ni,ni->n", turns[1:], turns[:-1])
     signs = np.concatenate([[1.0], np.cumprod(np.where(products < 0.0, -1.0, 1.0))])
     return turns * signs[:, None]
 
 
-def triangulated(outline: FloatArray) -> list[tuple[int, int, int]]:
+def triangulated(outline: Floats) -> list[tuple[int, int, int]]:
     """Return the triangles of a polygon, corners (n, 2) against the clock, by cutting off one ear after the other."""
 
     def turn(a: int, b: int, c: int) -> float:
@@ -380,7 +380,7 @@ def triangulated(outline: FloatArray) -> list[tuple[int, int, int]]:
     return found
 
 
-def extruded(points: FloatArray, depth: float) -> tuple[FloatArray, list[int]]:
+def extruded(points: Floats, depth: float) -> tuple[Floats, list[int]]:
     """Return corners (2 n, 3) and triangles of a plate; outline (n, 3) across z, `depth` to each side."""
     x, y, _ = points.T
     points = points if x @ np.roll(y, -1) > y @ np.roll(x, -1) else points[::-1]
@@ -393,7 +393,7 @@ def extruded(points: FloatArray, depth: float) -> tuple[FloatArray, list[int]]:
     return np.vstack([points + up, points - up]), triangles
 
 
-def _ball(rings: int = 12, sectors: int = 20) -> tuple[FloatArray, list[int]]:
+def _ball(rings: int = 12, sectors: int = 20) -> tuple[Floats, list[int]]:
     """Return corners (n, 3) and triangles of the unit sphere."""
     polar = np.linspace(0.0, np.pi, rings + 1)
     around = np.linspace(0.0, 2.0 * np.pi, sectors, endpoint=False)
@@ -414,7 +414,7 @@ USD: Final = (".usda", ".usdc", ".usd")
 _THIN: Final = 0.004  # of the drawing's size: lines
 
 
-def write_usd(rows: Samples, sample: Callable[[FloatArray], Samples], path: Path) -> Path:
+def write_usd(rows: Samples, sample: Callable[[Floats], Samples], path: Path) -> Path:
     """Write the outlines of a run with their motion; see :meth:`Trajectory.to_usd`.
 
     ``sample`` gives rows at other times, shape (n,), s. Raises InputError: the model has no drawing, the name of the
@@ -467,7 +467,7 @@ class _UsdScene:
         others = (f"{plain}_{k}" for k in itertools.count(2))
         return next(path for path in itertools.chain([plain], others) if not self.stage.GetPrimAtPath(path))
 
-    def animate(self, operation: Any, codes: Sequence[float], values: FloatArray, kind: Callable[..., Any]) -> None:
+    def animate(self, operation: Any, codes: Sequence[float], values: Floats, kind: Callable[..., Any]) -> None:
         """Let a transform follow values (n, k) at time codes; one value, if they are all alike."""
         rows = values.tolist()
         if not np.ptp(values, axis=0).any():

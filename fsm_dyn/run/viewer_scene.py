@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import Floats
 from fsm_dyn.draw.svg import INPUT, SPRING, STEEL, body_colours
 from fsm_dyn.run.run_timeline import Placed, place_scene
 from fsm_dyn.run.samples import Samples
@@ -92,7 +92,7 @@ Message: TypeAlias = tuple[float, str, Mapping[str, Any], Any]
 """Time (s), topic, schema, content."""
 
 
-def moving_scene(rows: Samples, sample: Callable[[FloatArray], Samples]) -> MovingScene | None:
+def moving_scene(rows: Samples, sample: Callable[[Floats], Samples]) -> MovingScene | None:
     """Return the drawing of a run at even times, None for a model without one.
 
     ``sample``: gives rows at other times, shape (n,), s.
@@ -195,19 +195,19 @@ class MovingScene:
                 arrows = [self._arrow(time, name, at[k], force[k]) for name, (at, force) in loads.items()]
                 yield time, "/loads", SCENE, {"deletions": [], "entities": arrows}
 
-    def turns(self, frame: str) -> FloatArray:
+    def turns(self, frame: str) -> Floats:
         """Return the orientation of a frame as quaternions x, y, z, w, shape (n, 4)."""
         if frame == NEWTONIAN:
             return np.tile([0.0, 0.0, 0.0, 1.0], (len(self.samples), 1))
         return quaternions(self.placed.rotations[:, self.scene.frames.index(frame)])
 
-    def _transform(self, time: float, name: tuple[str, str], place: FloatArray, turn: FloatArray) -> dict[str, Any]:
+    def _transform(self, time: float, name: tuple[str, str], place: Floats, turn: Floats) -> dict[str, Any]:
         return {
             "timestamp": _stamp(time), "parent_frame_id": NEWTONIAN, "child_frame_id": frame_name(*name),
             "translation": _vector(place), "rotation": dict(zip("xyzw", turn.tolist(), strict=True)),
         }  # fmt: skip
 
-    def outline(self, shape: SceneShape) -> FloatArray:
+    def outline(self, shape: SceneShape) -> Floats:
         """Return the points of an outline in its frame, shape (k, 3), m; planes and lines without ends are cut off."""
         points = np.hstack([shape.points, np.zeros((len(shape.points), 3 - shape.points.shape[1]))])
         if shape.plane:
@@ -251,12 +251,12 @@ class MovingScene:
             found["lines"] = [self._line(places, _LINE, colour)]
         return found
 
-    def loads(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+    def loads(self) -> dict[str, tuple[Floats, Floats]]:
         """Return place and force of each connection that has a place, at all instants."""
         pins = self.samples.pins
         return {name: (pin.at, pin.force) for name, pin in pins.items() if np.isfinite(pin.at).all()}
 
-    def _arrow(self, time: float, name: str, place: FloatArray, force: FloatArray) -> dict[str, Any]:
+    def _arrow(self, time: float, name: str, place: Floats, force: Floats) -> dict[str, Any]:
         """Return the arrow of a load, none for a force that is zero or unknown."""
         found = self._entity(name, NEWTONIAN, time, name)
         norm = float(np.linalg.norm(force))
@@ -285,7 +285,7 @@ class MovingScene:
         """Return the colours of a body's areas and edges."""
         return self.colours.get(owner, (STEEL, STEEL))
 
-    def _line(self, points: FloatArray, kind: int, colour: str) -> dict[str, Any]:
+    def _line(self, points: Floats, kind: int, colour: str) -> dict[str, Any]:
         return {
             "type": kind, "pose": _pose(np.zeros(3)), "thickness": 2.0, "scale_invariant": True,
             "points": [_vector(point) for point in points], "color": _colour(colour), "colors": [], "indices": [],
@@ -304,7 +304,7 @@ def frame_name(frame: str, origin: str) -> str:
     return f"{frame} at {origin}"
 
 
-def quaternions(rotations: FloatArray) -> FloatArray:
+def quaternions(rotations: Floats) -> Floats:
     """Return rotation matrices (n, 3, 3) as quaternions x, y, z, w, shape (n, 4), with w not negative.
 
     From the largest component, so that no digits are lost (Shepperd 1978, J. Guidance and Control 1).
@@ -323,11 +323,11 @@ def quaternions(rotations: FloatArray) -> FloatArray:
     ]
     chosen = np.choose(best[:, None], options)
     chosen = chosen / np.linalg.norm(chosen, axis=1)[:, None]
-    found: FloatArray = np.where(chosen[:, 3:] < 0.0, -chosen, chosen)
+    found: Floats = np.where(chosen[:, 3:] < 0.0, -chosen, chosen)
     return found
 
 
-def _along(direction: FloatArray) -> FloatArray:
+def _along(direction: Floats) -> Floats:
     """Return a rotation matrix whose first column is a unit vector."""
     helper = np.eye(3)[int(np.argmin(np.abs(direction)))]
     second = np.cross(helper, direction)
@@ -345,11 +345,11 @@ def _stamp(time: float) -> dict[str, int]:
     return {"sec": seconds, "nsec": rest}
 
 
-def _vector(values: FloatArray) -> dict[str, float]:
+def _vector(values: Floats) -> dict[str, float]:
     return dict(zip("xyz", values.tolist(), strict=True))
 
 
-def _pose(place: FloatArray, turn: FloatArray | Sequence[float] = (0.0, 0.0, 0.0, 1.0)) -> dict[str, Any]:
+def _pose(place: Floats, turn: Floats | Sequence[float] = (0.0, 0.0, 0.0, 1.0)) -> dict[str, Any]:
     return {"position": _vector(place), "orientation": dict(zip("xyzw", map(float, turn), strict=True))}
 
 

@@ -11,7 +11,7 @@ from typing import Final, overload
 
 import numpy as np
 
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import Booleans, Floats, Integers
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.run_diagrams import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.draw.svg import PhaseFill, html_table, phase_fills, table
@@ -33,7 +33,7 @@ _SEPARATOR: Final = ", "
 _ONLY: Final = "only "
 
 
-def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int, str]:
+def short_names(states: EntryStates, t: Floats, mode: Integers) -> dict[int, str]:
     """Return a name for each visited mode, by its number; modes with the same touching contacts share it.
 
     ``t``, shape (n,): times of the rows of the run, s; ``mode``, shape (n,).
@@ -86,7 +86,7 @@ def _repeats(states: EntryStates, entry: str) -> bool:
     return any(shape is not None and shape.repeat is not None for shape in shapes)
 
 
-def _dwell(t: FloatArray, mode: IntArray, facts: Mapping[int, Sequence[str]]) -> dict[str, float]:
+def _dwell(t: Floats, mode: Integers, facts: Mapping[int, Sequence[str]]) -> dict[str, float]:
     """Return how long each fact was true, s."""
     spent = np.bincount(mode[:-1], weights=np.diff(t)) if len(t) > 1 else np.zeros(1)
     found: dict[str, float] = {}
@@ -395,7 +395,7 @@ class RunReading:
         return {number: k for k, item in enumerate(self._told) for number in item.transitions}
 
     @cached_property
-    def _times(self) -> FloatArray:
+    def _times(self) -> Floats:
         return np.array([item.time for item in self.transitions])
 
     def _crossing(self, visit: PhaseVisit, before: PhaseVisit) -> str:
@@ -497,11 +497,11 @@ class RunReading:
             f"{counted(self.transitions)} of {_number(modes, 'mode')}, {_number(len(self.visits), 'visit')} of {kind}"
         )
 
-    def closed(self, entry: str) -> BoolArray:
+    def closed(self, entry: str) -> Booleans:
         """Return at which rows an entry is not open, shape (n,)."""
         return self.states.closed(entry)[self.record.mode]
 
-    def normal_force(self, entry: str) -> FloatArray:
+    def normal_force(self, entry: str) -> Floats:
         """Return the sum of the normal forces of an entry at all rows, of friction alone its size; shape (n,)."""
         total = np.zeros(len(self.rows))
         for number in self.words.entries[entry]:

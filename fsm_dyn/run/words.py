@@ -11,7 +11,7 @@ from typing import Final, cast
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.arrays import Booleans, Floats
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language import expressions
@@ -44,8 +44,8 @@ class Fixtures:
     # points, frames: names, those of the model and then those of N
     points: tuple[str, ...]
     frames: tuple[str, ...]
-    positions: FloatArray  # shape (n, points, 3): m, at the configurations; then for each coordinate with it displaced
-    rotations: FloatArray  # shape (n, frames, 3, 3)
+    positions: Floats  # shape (n, points, 3): m, at the configurations; then for each coordinate with it displaced
+    rotations: Floats  # shape (n, frames, 3, 3)
     coordinates: tuple[str, ...]
 
     @classmethod
@@ -79,18 +79,18 @@ class Fixtures:
             automaton.terms.layout.q,
         )
 
-    def relative(self, frame: str, point: str, other_frame: str, other_point: str) -> FloatArray:
+    def relative(self, frame: str, point: str, other_frame: str, other_point: str) -> Floats:
         """Return place and rotation of one pose in another, shape (n, 12)."""
         one, other = (self.rotations[:, self.frames.index(name)] for name in (frame, other_frame))
         apart = self.positions[:, self.points.index(point)] - self.positions[:, self.points.index(other_point)]
         turn = np.einsum("nji,njk->nik", other, one)
         return np.concatenate([np.einsum("nji,nj->ni", other, apart), turn.reshape(len(turn), 9)], axis=1)
 
-    def fixed(self, pose: FloatArray) -> bool:
+    def fixed(self, pose: Floats) -> bool:
         """Whether a relative pose is the same at all configurations."""
         return bool(np.isfinite(pose).all() and np.ptp(pose, axis=0).max() < _TOLERANCE * self.size)
 
-    def moved_by(self, pose: FloatArray) -> tuple[str, ...]:
+    def moved_by(self, pose: Floats) -> tuple[str, ...]:
         """Return the coordinates of a relative pose."""
         changed = abs(pose[_CONFIGURATIONS:] - pose[0]).max(axis=1) > _TOLERANCE * self.size
         return tuple(name for name, moves in zip(self.coordinates, changed.tolist(), strict=True) if moves)
@@ -291,14 +291,14 @@ class _Start:
     model: _Start | None
     automaton: Automaton
     contacts: Sequence[ContactInfo]
-    x: FloatArray
-    context: FloatArray
+    x: Floats
+    context: Floats
 
     def __len__(self) -> int:
         return len(self.x)
 
 
-def words_at(automaton: Automaton, x: FloatArray, context: FloatArray) -> Words:
+def words_at(automaton: Automaton, x: Floats, context: Floats) -> Words:
     """Return the words of a model of which there is no run yet.
 
     ``x``, ``context``, shapes (n_x,) and (n_c,): a state and its context, SI.
@@ -328,7 +328,7 @@ class EntryStates:
             for entry, numbers in words.entries.items()
         }
 
-    def closed(self, entry: str) -> BoolArray:
+    def closed(self, entry: str) -> Booleans:
         """Return in which modes an entry is not open, shape (modes,)."""
         return np.array([state != OPEN for state in self.states[entry]], dtype=np.bool_)
 

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Codes = NDArray[np.int8]
+from fsm_dyn.core.arrays import Codes, Floats, Integers
 
 
 class Tables(NamedTuple):

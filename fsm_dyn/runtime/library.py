@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.core.arrays import Codes, Floats, Integers
 from fsm_dyn.core.errors import FsmDynError
 
 # -- The functions of the shared library, with the types of their arguments ----------------------------------
@@ -204,16 +205,14 @@ _moreau_jean_steps = function("fsm_moreau_jean_steps")
 _moreau_jean_may_start = function("fsm_moreau_jean_may_start")
 
 
-def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
+def arena_sizes(sizes: Integers, contacts: int) -> tuple[int, int]:
     """Return the sufficient numbers of floats and integers of an arena for ``contacts`` meeting contacts."""
     integers = c_int64()
     floats = _arena_sizes(sizes.ctypes.data, contacts, integers)
     return int(floats), integers.value
 
 
-def judge_rows(
-    t: NDArray[np.float64], states: tuple[NDArray[np.float64], ...], begin: NDArray[np.int64], n_q: int, fixed: bool
-) -> NDArray[np.int8]:
+def judge_rows(t: Floats, states: tuple[Floats, ...], begin: Integers, n_q: int, fixed: bool) -> Codes:
     """Return a ``RowsVerdict`` for each run, (runs,): whether its states follow from its rates.
 
     ``t``, float64 array, shape (n,): times of the rows of all runs, s; ``states``, tuple of float64 array, shape (n,
@@ -241,14 +240,14 @@ def restored_sentence(result: int) -> str:
     return text.decode()
 
 
-def save(run: RunStructure, online: NDArray[np.int64], digest: int) -> NDArray[np.uint64]:
+def save(run: RunStructure, online: Integers, digest: int) -> NDArray[np.uint64]:
     """Return the whole state of a run, as words; see ``runtime/saved_state.h``."""
     order = np.empty_like(online)
     modes, scratch = (vector(array) if len(online) else _NO_MODES for array in (online, order))
     return _saved(lambda words, length: int(_save(run, modes, scratch, digest, words, length)))
 
 
-def restore(run: RunStructure, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:
+def restore(run: RunStructure, online: Integers, digest: int, words: NDArray[np.uint64]) -> int:
     """Give a run the state of :func:`save`; return a ``Restored``."""
     return int(_restore(run, vector(online), digest, words.ctypes.data, len(words)))
 
@@ -281,14 +280,14 @@ def _saved(save_into: Callable[[Any, int], int]) -> NDArray[np.uint64]:
     return words
 
 
-def time_stepping(segment: int, report: NDArray[np.float64], **arrays: NDArray[Any]) -> TimeStepping:
+def time_stepping(segment: int, report: Floats, **arrays: NDArray[Any]) -> TimeStepping:
     """Return a run by time stepping; ``arrays``: by their names in ``runtime/time_stepping.h``."""
     views = {name: vector(array) if array.ndim == 1 else matrix(array) for name, array in arrays.items()}
     return TimeStepping(report=vector(report).at, segment=segment, **views)
 
 
 def moreau_jean_steps(
-    tables: int, inputs: int, work: int, segment: int, report: NDArray[np.float64], **arrays: NDArray[Any]
+    tables: int, inputs: int, work: int, segment: int, report: Floats, **arrays: NDArray[Any]
 ) -> tuple[int, int, int]:
     """Step through all times; return status, last row written, its segment; ``arrays`` as of :func:`time_stepping`."""
     run = time_stepping(segment, report, **arrays)
@@ -296,9 +295,7 @@ def moreau_jean_steps(
     return int(status), run.row, run.segment
 
 
-def moreau_jean_may_start(
-    tables: int, work: int, t: float, x: NDArray[np.float64], c: NDArray[np.float64], *codes: NDArray[np.int8]
-) -> bool:
+def moreau_jean_may_start(tables: int, work: int, t: float, x: Floats, c: Floats, *codes: Codes) -> bool:
     """Whether no open contact is deeper than its tolerance at the start of a run; see ``moreau_jean.c``."""
     return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), *map(vector, codes)))
 
