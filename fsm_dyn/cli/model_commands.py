@@ -740,7 +740,7 @@ def export_command(
     graph = ready_graph(model, parameters, as_json)
     # imported on demand: code generation is slow to import
     from fsm_dyn.exports.export import ENDINGS, export
-    from fsm_dyn.exports.exported_run import prefix_of
+    from fsm_dyn.exports.exported_machine import prefix_of
 
     ending = ENDINGS.get(str(to), "")
     if ending and out.suffix != ending:

@@ -18,7 +18,7 @@ from fsm_dyn.core.arrays import Codes
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.derive.guards import Guard, list_guards
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, of_one_corner
-from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mode_identifiers
+from fsm_dyn.exports.exported_machine import WORDS_OF, ExportedMachine, identifiers, mode_identifiers
 from fsm_dyn.language import expressions
 from fsm_dyn.language.elements import BOOLEAN, TableSchedule
 from fsm_dyn.language.evaluate import ScalarAlgebra
@@ -189,20 +189,20 @@ def guards_by_state(automaton: Automaton) -> list[list[list[Guard]]]:
     return [*found, [list(list_guards(system, free, range(len(automaton.user_transitions)))[n:])]]
 
 
-def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
+def with_spare_modes(machine: ExportedMachine, count: int) -> ExportedMachine:
     """Return the run with room for a number of modes embedded online."""
     if count == 0:
-        return run
-    sizes = run.tables.sizes.copy()
-    sizes[Sizes.MAX_GUARDS] = most = most_guards(run.automaton, run.tables)
-    shared = online_enclosure(run.automaton.system)
-    codes = [enclosure_code(full, "guards") for _, full in run.programs]
-    counts = np.diff(run.tables.mode_guard_start).tolist()
+        return machine
+    sizes = machine.tables.sizes.copy()
+    sizes[Sizes.MAX_GUARDS] = most = most_guards(machine.automaton, machine.tables)
+    shared = online_enclosure(machine.automaton.system)
+    codes = [enclosure_code(full, "guards") for _, full in machine.programs]
+    counts = np.diff(machine.tables.mode_guard_start).tolist()
     entries = guard_enclosures(codes, counts, None if shared is None else shared.code, most)._asdict()
     del entries["places"]
     for place, size in entries.pop("sizes").items():
         sizes[place] = size
-    return replace(run, tables=run.tables._replace(sizes=sizes, **entries), spare=count)
+    return replace(machine, tables=machine.tables._replace(sizes=sizes, **entries), spare=count)
 
 
 def most_guards(automaton: Automaton, tables: Tables) -> int:
@@ -337,14 +337,14 @@ _ABOVE: Final = 1.0 + 1e-9
 _SMALLEST: Final = float(np.finfo(np.float64).tiny)
 
 
-def parameter_limits(run: ExportedRun) -> dict[str, NDArray[Any]]:
+def parameter_limits(machine: ExportedMachine) -> dict[str, NDArray[Any]]:
     """Return of each parameter whether it is ``tunable``, and its ``lowest`` and ``highest`` values, SI, included.
 
     The limits are those of the model file: a coefficient of restitution is from 0 to 1, one of friction not negative.
     Parameters that are not tunable have infinite limits.
     """
-    names, mechanism = run.automaton.terms.layout.p, run.automaton.mechanism
-    tunable = tunable_parameters(run)
+    names, mechanism = machine.automaton.terms.layout.p, machine.automaton.mechanism
+    tunable = tunable_parameters(machine)
     scalars = [name for name in tunable if name in mechanism.parameters]
 
     def possible(name: str, value: float) -> bool:
@@ -368,16 +368,16 @@ def parameter_limits(run: ExportedRun) -> dict[str, NDArray[Any]]:
     }  # fmt: skip
 
 
-def tunable_parameters(run: ExportedRun) -> list[str]:
+def tunable_parameters(machine: ExportedMachine) -> list[str]:
     """Return the parameters used by forces alone and by no other parameter; vectors element by element.
 
     A change of the others would change gaps, constraints or inertia, and so require a new assembly of the start, or
     values computed at the export.
     """
-    structural = structural_parameters(run.automaton) | tabled_parameters(run)
-    if not has_settable_start(run.automaton):
-        structural |= _of_start(run)
-    texts = {name: parameter.values for name, parameter in run.automaton.mechanism.parameters.items()}
+    structural = structural_parameters(machine.automaton) | tabled_parameters(machine)
+    if not has_settable_start(machine.automaton):
+        structural |= _of_start(machine)
+    texts = {name: parameter.values for name, parameter in machine.automaton.mechanism.parameters.items()}
     read = {
         name: {free for text in values for free in free_names(expressions.parse(text))} & set(texts)
         for name, values in texts.items()
@@ -385,38 +385,38 @@ def tunable_parameters(run: ExportedRun) -> list[str]:
     computed = {name for name in texts if read[name]}.union(*read.values())
     return [
         name
-        for name in run.automaton.terms.layout.p
+        for name in machine.automaton.terms.layout.p
         if name not in structural and name.partition("[")[0] in texts.keys() - computed
     ]
 
 
-def tabled_parameters(run: ExportedRun) -> frozenset[str]:
+def tabled_parameters(machine: ExportedMachine) -> frozenset[str]:
     """Return the parameters in schedules that are tables, which an export has as numbers."""
-    schedules = [item.schedule for item in run.automaton.mechanism.inputs.values()]
-    return schedule_parameters(run.automaton, [item for item in schedules if isinstance(item, TableSchedule)])
+    schedules = [item.schedule for item in machine.automaton.mechanism.inputs.values()]
+    return schedule_parameters(machine.automaton, [item for item in schedules if isinstance(item, TableSchedule)])
 
 
-def _of_start(run: ExportedRun) -> frozenset[str]:
+def _of_start(machine: ExportedMachine) -> frozenset[str]:
     """Return the parameters in the expressions of the start."""
-    initial = run.automaton.mechanism.initial
+    initial = machine.automaton.mechanism.initial
     texts = [*initial.values.values(), *initial.guess.values()]
     return frozenset(str(name) for text in texts for name in free_names(expressions.parse(text)))
 
 
-def start_parameters(run: ExportedRun) -> frozenset[str]:
+def start_parameters(machine: ExportedMachine) -> frozenset[str]:
     """Return the parameters that the start depends on and that can be set until the run begins."""
-    if not has_settable_start(run.automaton) or run.options.initial:
+    if not has_settable_start(machine.automaton) or machine.options.initial:
         return frozenset()
-    return _of_start(run) & frozenset(name.partition("[")[0] for name in tunable_parameters(run))
+    return _of_start(machine) & frozenset(name.partition("[")[0] for name in tunable_parameters(machine))
 
 
-def start_reads(run: ExportedRun) -> Codes:
+def start_reads(machine: ExportedMachine) -> Codes:
     """Return of each parameter whether the start reads it, and whether nothing else does."""
-    automaton, known = run.automaton, start_parameters(run)
+    automaton, known = machine.automaton, start_parameters(machine)
     layout, found = automaton.terms.layout, []
     programs = [
         automaton.terms, automaton.report, *automaton.resets, automaton.sample, *(item.program for item in
-        run.inputs.sources), *(program for both in run.programs for program in both),
+        machine.inputs.sources), *(program for both in machine.programs for program in both),
     ]  # fmt: skip
     read = {name for program in programs if program is not None for name in program_arguments(program)}
     for name in layout.p:
@@ -435,9 +435,9 @@ def program_arguments(program: Program) -> set[str]:
     return {name for k, name in enumerate(program.layout.p) if first + k in read}
 
 
-def start_values(run: ExportedRun) -> tuple[Program, Codes]:
+def start_values(machine: ExportedMachine) -> tuple[Program, Codes]:
     """Return the program of the coordinates and speeds that the model states at the start, and which these are."""
-    layout, stated = run.automaton.terms.layout, run.automaton.mechanism.initial.values
+    layout, stated = machine.automaton.terms.layout, machine.automaton.mechanism.initial.values
     graph = ExpressionGraph()
     symbols: dict[str, Node] = {name: graph.symbol(name) for name in layout.p} | {"pi": graph.constant(np.pi)}
     algebra = ScalarAlgebra(graph, symbols)
@@ -458,41 +458,41 @@ STACK_OF_RUNTIME: Final = 8192
 _HEAD, _ROWS, _TRANSITIONS, _PASSAGES, _PHASE_COUNTS = 4096, 64, 16, 8, 3
 
 
-def header(run: ExportedRun) -> str:
+def header(machine: ExportedMachine) -> str:
     """Return the header of a model: enumerations of its names, and the model itself."""
-    prefix, guard = run.prefix, f"{run.prefix.upper()}_H"
-    parts = [f"/* {run.automaton.mechanism.name}: names and numbers of the exported model. */\n"]
+    prefix, guard = machine.prefix, f"{machine.prefix.upper()}_H"
+    parts = [f"/* {machine.automaton.mechanism.name}: names and numbers of the exported model. */\n"]
     parts += [f"#ifndef {guard}\n#define {guard}\n", '#include "fsm_machine.h"\n']
-    parameters, inputs = len(run.names["parameter"]), len(run.names["input"])
-    context = run.c.tolist()
-    values = {"state": run.x.tolist(), "parameter": context[:parameters],
+    parameters, inputs = len(machine.names["parameter"]), len(machine.names["input"])
+    context = machine.c.tolist()
+    values = {"state": machine.x.tolist(), "parameter": context[:parameters],
               "input": context[parameters : parameters + inputs]}  # fmt: skip
-    for kind, names in run.names.items():
+    for kind, names in machine.names.items():
         own = mode_identifiers(names) if kind == "mode" else identifiers(f"{kind}s", names)
-        notes = [_note(run, kind, name, values.get(kind, [])[k : k + 1]) for k, name in enumerate(names)]
+        notes = [_note(machine, kind, name, values.get(kind, [])[k : k + 1]) for k, name in enumerate(names)]
         entries = [f"    {prefix}_{kind}_{own[k]} = {k},{note}" for k, note in enumerate(notes)]
         if kind == "mode":
             entries.append(f"    {prefix}_mode_other = -1, // its contact states: fsm_machine_mode_contact")
         entries.append(f"    {prefix}_{kind}_count = {len(own)}")
         parts.append(f"enum {prefix}_{kind} {{\n" + "\n".join(entries) + "\n};\n")
-    parts.append(f"#define {prefix.upper()}_BYTES {memory_words(run) * 8} // of a machine, at most\n")
+    parts.append(f"#define {prefix.upper()}_BYTES {memory_words(machine) * 8} // of a machine, at most\n")
     parts.append('#ifdef __cplusplus\nextern "C" {\n#endif')
     parts.append(f"extern const struct fsm_model {prefix}_model;")
     parts.append("#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
     return "\n".join(parts)
 
 
-def _note(run: ExportedRun, kind: str, name: str, value: Sequence[float]) -> str:
+def _note(machine: ExportedMachine, kind: str, name: str, value: Sequence[float]) -> str:
     """Return a comment with the unit of a name and its value at the start; of a contact its codes; empty for modes."""
     if kind == "mode":
         return ""
     if kind == "contact":
-        states = next(contact.states for contact in run.automaton.contacts if contact.name == name)
+        states = next(contact.states for contact in machine.automaton.contacts if contact.name == name)
         return f" // {', '.join(f'{code} {state}' for code, state in enumerate(states) if state)}"
     whole = name.partition("[")[0]
-    known = run.units
+    known = machine.units
     unit = known.get(name, known.get(whole, ""))
-    if kind == "input" and run.automaton.mechanism.inputs[name].is_boolean:
+    if kind == "input" and machine.automaton.mechanism.inputs[name].is_boolean:
         unit = BOOLEAN
     told = [*([unit] if unit else []), *(f"{number!r} at the start" for number in value)]
     return f" // {'; '.join(told)}" if told else ""
@@ -543,59 +543,60 @@ class KernelTexts:
             ObjectCache.default().store(self._key, msgspec.msgpack.encode(self._used))
 
 
-def source(run: ExportedRun) -> str:
+def source(machine: ExportedMachine) -> str:
     """Return kernels and tables of a model as one translation unit."""
-    prefix, data = run.prefix, Data(run.prefix)
-    functions, known = list[str](), KernelTexts(run.automaton.mechanism.digest)
+    prefix, data = machine.prefix, Data(machine.prefix)
+    functions, known = list[str](), KernelTexts(machine.automaton.mechanism.digest)
 
     def kernel(name: str, program: Program) -> str:
         functions.append(known.function(program, f"{prefix}_kernel_{name}"))
         return f"{prefix}_kernel_{name}"
 
-    tables = table_fields(run, data, kernel)
+    tables = table_fields(machine, data, kernel)
     resets = [
-        "NULL" if program is None else kernel(f"reset_{i}", program) for i, program in enumerate(run.automaton.resets)
+        "NULL" if program is None else kernel(f"reset_{i}", program)
+        for i, program in enumerate(machine.automaton.resets)
     ]
     data.kernels("resets", resets)
-    report = kernel("report", run.automaton.report)
-    schedule, method = schedule_fields(run.inputs, data, kernel), method_fields(run.options.method, data)
-    for kind, names in run.names.items():
+    report = kernel("report", machine.automaton.report)
+    schedule, method = schedule_fields(machine.inputs, data, kernel), method_fields(machine.options.method, data)
+    for kind, names in machine.names.items():
         data.definitions.append(texts(f"{prefix}_{kind}_names", names))
-    outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
+    outputs = machine.automaton.report.slices.get("outputs", slice(0, 0))
     model = {
-        "name": text(run.automaton.mechanism.name),
+        "name": text(machine.automaton.mechanism.name),
         "tables": f"&{prefix}_tables", "resets": f"{prefix}_resets" if resets else "NULL",
-        "schedule": f"&{prefix}_schedule", "segment": str(run.inputs.segment_at(0.0)), "method": f"&{prefix}_method",
-        "report": report, "n_report": str(report_room(run)), "first_output": str(outputs.start),
-        "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
-        "mode": str(run.mode), "atol": data.array("atol", np.asarray(run.options.atol)),
-        "rtol": number(run.options.rtol or 0.0), **embedded_fields(run, data),
-        "step": number(run.options.step or 0.0), "until": number(run.options.until or 0.0),
-        "input_moves": data.array("input_moves", input_moves(run.automaton)),
-        **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
+        "schedule": f"&{prefix}_schedule", "segment": str(machine.inputs.segment_at(0.0)),
+        "method": f"&{prefix}_method", "report": report, "n_report": str(report_room(machine)),
+        "first_output": str(outputs.start), "n_outputs": str(len(machine.names["output"])),
+        "x": data.array("x", machine.x), "c": data.array("c", machine.c), "mode": str(machine.mode),
+        "atol": data.array("atol", np.asarray(machine.options.atol)), "rtol": number(machine.options.rtol or 0.0),
+        **embedded_fields(machine, data),
+        "step": number(machine.options.step or 0.0), "until": number(machine.options.until or 0.0),
+        "input_moves": data.array("input_moves", input_moves(machine.automaton)),
+        **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in machine.names},
     }  # fmt: skip
-    if run.spare:
+    if machine.spare:
         model["spare"] = f"&{prefix}_spare"
-        data.definitions.append(
-            f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
-        )
-    if run.phases is not None:
+        spare = initialiser(spare_fields(machine, data, kernel))
+        data.definitions.append(f"static const struct fsm_spare_parts {prefix}_spare = {spare};\n")
+    if machine.phases is not None:
         model["phases"] = f"&{prefix}_phases"
-        phases = initialiser(phase_fields(run.phases, data, kernel))
+        phases = initialiser(phase_fields(machine.phases, data, kernel))
         data.definitions.append(f"static const struct fsm_phases {prefix}_phases = {phases};\n")
-    if run.pins is not None:
-        model["pins"], model["n_pins"] = kernel("pins", run.pins), str(len(run.forces.units))
-    model["reads_time"] = str(int(reads_time(run)))
-    if has_settable_start(run.automaton):
-        model |= {name: data.array(name, values) for name, values in start_states(run.automaton).items()}
-    if start_parameters(run):
-        program, stated = start_values(run)
+    if machine.pins is not None:
+        model["pins"], model["n_pins"] = kernel("pins", machine.pins), str(len(machine.forces.units))
+    model["reads_time"] = str(int(reads_time(machine)))
+    if has_settable_start(machine.automaton):
+        model |= {name: data.array(name, values) for name, values in start_states(machine.automaton).items()}
+    if start_parameters(machine):
+        program, stated = start_values(machine)
         model |= {
             "start_values": kernel("start_values", program), "start_stated": data.array("start_stated", stated),
-            "start_reads": data.array("start_reads", start_reads(run)),
+            "start_reads": data.array("start_reads", start_reads(machine)),
         }  # fmt: skip
-    model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
-    parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
+    model |= {name: data.array(name, values) for name, values in parameter_limits(machine).items()}
+    parts = [f'/* {machine.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     known.keep()
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
     for kind, name, fields in (
@@ -606,21 +607,21 @@ def source(run: ExportedRun) -> str:
     return "\n".join(parts)
 
 
-def embedded_fields(run: ExportedRun, data: Any) -> dict[str, str]:
+def embedded_fields(machine: ExportedMachine, data: Any) -> dict[str, str]:
     """Return the fields of the names of modes embedded online, which are defined; none without such modes."""
-    if not run.embedded:
+    if not machine.embedded:
         return {}
-    data.definitions.append(texts(f"{run.prefix}_embedded_names", list(run.embedded)))
-    states = data.array("embedded_states", np.array(list(run.embedded.values()), np.int8))
-    names = f"{run.prefix}_embedded_names"
-    return {"n_embedded": str(len(run.embedded)), "embedded_names": names, "embedded_states": states}
+    data.definitions.append(texts(f"{machine.prefix}_embedded_names", list(machine.embedded)))
+    states = data.array("embedded_states", np.array(list(machine.embedded.values()), np.int8))
+    names = f"{machine.prefix}_embedded_names"
+    return {"n_embedded": str(len(machine.embedded)), "embedded_names": names, "embedded_states": states}
 
 
-def report_room(run: ExportedRun) -> int:
+def report_room(machine: ExportedMachine) -> int:
     """Return the numbers that the outputs need: the report; of connections their arguments, outputs and the mode's."""
-    if run.pins is None:
-        return run.automaton.report.size
-    return run.automaton.report.size + run.pins.layout.n_x + run.pins.size + st.full_length(run.tables)
+    if machine.pins is None:
+        return machine.automaton.report.size
+    return machine.automaton.report.size + machine.pins.layout.n_x + machine.pins.size + st.full_length(machine.tables)
 
 
 def phase_fields(phases: PhaseRules, data: Any, kernel: Any) -> dict[str, Any]:
@@ -633,30 +634,30 @@ def phase_fields(phases: PhaseRules, data: Any, kernel: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
+def spare_fields(machine: ExportedMachine, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
     """Define the parts of spare modes; return the initialisers of ``struct fsm_spare_parts``."""
-    parts = spare_parts(run.automaton, run.tables, run.numerics)
-    programs = [kernel(f"online_{i}", program) for i, program in enumerate(online_programs(run.automaton.terms))]
+    parts = spare_parts(machine.automaton, machine.tables, machine.numerics)
+    programs = [kernel(f"online_{i}", program) for i, program in enumerate(online_programs(machine.automaton.terms))]
     data.kernels("spare_programs", programs)
-    name = f"{run.prefix}_spare_guards"
+    name = f"{machine.prefix}_spare_guards"
     rows = ",\n".join(f"    {{{', '.join(map(number, guard))}}}" for guard in parts.guards)
     data.definitions.append(f"static const struct fsm_spare_guard {name}[] = {{\n{rows}\n}};\n")
     arrays = ("state_begin", "flags", "guard_begin", "corners", "lengths", "places")
     return {
-        "most": str(run.spare), "programs": f"{run.prefix}_spare_programs",
+        "most": str(machine.spare), "programs": f"{machine.prefix}_spare_programs",
         "flags_of_all": number(parts.flags_of_all), "guards": name, "follows": number(FOLLOWS),
         **{key: data.array(f"spare_{key}", np.array(getattr(parts, key), np.int64)) for key in arrays},
     }  # fmt: skip
 
 
-def reads_time(run: ExportedRun) -> bool:
+def reads_time(machine: ExportedMachine) -> bool:
     """Whether the equations of a model read the time, or it has controllers, which sample at times."""
-    automaton = run.automaton
+    automaton = machine.automaton
     programs = [
         automaton.terms,
         automaton.report,
-        *filter(None, (*automaton.resets, run.pins)),
-        *(p for both in run.programs for p in both),
+        *filter(None, (*automaton.resets, machine.pins)),
+        *(p for both in machine.programs for p in both),
     ]
     read = {index for program in programs for _, operands in program.instructions for index in operands}
     read |= {index for program in programs for output in program.results for index in output.indices}
@@ -689,9 +690,9 @@ def input_moves(automaton: Automaton) -> Codes:
     )
 
 
-def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
+def table_fields(machine: ExportedMachine, data: Any, kernel: Any) -> dict[str, Any]:
     """Define the tables; return the initialisers of ``struct fsm_tables``."""
-    tables = run.tables
+    tables = machine.tables
     fields: dict[str, Any] = {}
     for name in Tables._fields:
         values: NDArray[Any] = getattr(tables, name)
@@ -700,15 +701,15 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
             fields[name] = data.structure(name, f"fsm_{name}", numbers)
             fields[f"{name}_count"] = data.integer(len(values))
         elif name == "terms":
-            fields[name] = data.kernels(name, [kernel("terms", run.automaton.terms)])
+            fields[name] = data.kernels(name, [kernel("terms", machine.automaton.terms)])
         elif name == "sample":
-            sample = run.automaton.sample
+            sample = machine.automaton.sample
             fields[name] = data.absent(1) if sample is None else data.kernels(name, [kernel("sample", sample)])
         elif name in ("mode_rhs", "mode_full"):
             which = name == "mode_full"
             stem = name.removeprefix("mode_")
             fields[name] = data.kernels(
-                name, [kernel(f"{stem}_{i}", both[which]) for i, both in enumerate(run.programs)]
+                name, [kernel(f"{stem}_{i}", both[which]) for i, both in enumerate(machine.programs)]
             )
         elif name in (
             "mode_online",
@@ -765,37 +766,38 @@ def values_of_largest_kernel(text: str) -> int:
     return max(kernel.count("    const double ") for kernel in text.split("\nstatic void "))
 
 
-def memory_words(run: ExportedRun) -> int:
+def memory_words(machine: ExportedMachine) -> int:
     """Return the number of eight-byte words of a machine, equal to fsm_machine_bytes on 64-bit platforms."""
-    sizes, real = run.tables.sizes, WORDS_OF[run.real]
+    sizes, real = machine.tables.sizes, WORDS_OF[machine.real]
     s = dict(zip(fields_of(Sizes), sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
-    context, stages = st.context_length(sizes), int(METHODS[run.options.method].arrays().counts[MethodCounts.STAGES])
-    before = 1 if run.real == "double" else 2  # the context has an address before it
+    stages = int(METHODS[machine.options.method].arrays().counts[MethodCounts.STAGES])
+    context = st.context_length(sizes)
+    before = 1 if machine.real == "double" else 2  # the context has an address before it
     floats, integers = library.arena_sizes(sizes, contacts)
-    full = st.full_length(run.tables)
+    full = st.full_length(machine.tables)
     vectors = [
         n, n, before + context, Clock.COUNT, 5 * most, RING_LENGTH * RingColumn.WIDTH, st.DRIFT_COUNT,
         Rank.COUNT + 2 * rows, s["n_transitions"] * ConditionColumn.WIDTH,  # state
         s["n_terms"], (stages + 1) * n, n, n, n, full, full, ROOT_ROOM, floats, rows,
         ImpactEnergy.COUNT, s["n_u"], LOG_LENGTH, context,  # work
-        _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
+        _ROWS * st.row_width(machine.tables), _TRANSITIONS * st.record_width(machine.tables),
         _PASSAGES * (PassageColumn.ROWS + rows),
-        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), report_room(run), n + contacts,
+        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(machine.inputs.arrays.jets), report_room(machine), n + contacts,
         2 * n, n,
     ]  # fmt: skip
     words = sum(map(real, vectors))
     words += Counters.COUNT + 2 * most + 2 * contacts + s["n_modes"]
-    floats, integers_of_proof, marks = st.proof_room(run.tables)
+    floats, integers_of_proof, marks = st.proof_room(machine.tables)
     words += real(floats) + integers_of_proof + -(-marks // 8)
     words += integers + ArenaTop.COUNT + 1 + -(-contacts // 8) + Notes.COUNT + contacts
     words += _ROWS + 3 + s["n_transitions"] * TransitionColumn.WIDTH + -(-n // 8)
-    if run.phases is not None:
-        codes, compared = -(-2 * len(run.phases.names) // 8), len(run.phases.strict)
+    if machine.phases is not None:
+        codes, compared = -(-2 * len(machine.phases.names) // 8), len(machine.phases.strict)
         row, guards = 1 + 3 * n + context - s["n_p"], n + s["n_u"] + 1 + 2 * most + rows
         words += sum(map(real, (row, n + s["n_u"] + rows, before + context, guards, compared)))
         words += _PHASE_COUNTS + 2 * codes + 2 * -(-compared // 8)
-    spare = spare_words(run.tables, run.spare, real) if run.spare else 0
+    spare = spare_words(machine.tables, machine.spare, real) if machine.spare else 0
     return int(_HEAD // 8 + words + spare)
 
 

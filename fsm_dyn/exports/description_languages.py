@@ -15,7 +15,7 @@ import numpy as np
 from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.exports.exported_run import ExportedRun, prefix_of
+from fsm_dyn.exports.exported_machine import ExportedMachine, prefix_of
 from fsm_dyn.exports.fmi import event_indicators
 from fsm_dyn.language.contacts import Contact, FeatureContact
 from fsm_dyn.language.elements import DamperLoad, EulerFrame, GravityLoad, LineLoad, RotatedFrame, SpringLoad
@@ -63,19 +63,19 @@ _TEMPLATES: Final = {
 }  # fmt: skip
 
 
-def modelica(run: ExportedRun, mode: str | None = None) -> bytes:
+def modelica(machine: ExportedMachine, mode: str | None = None) -> bytes:
     """Return the text of a model.
 
     ``mode``: name of an exported mode; that of the start by default. Other modes have a start that need not be one of
     theirs. Raises InputError: there is no such mode.
     """
-    names = run.names["mode"]
+    names = machine.names["mode"]
     if mode is not None and mode not in names:
         raise InputError(
             f"there is no exported mode '{mode}'", allowed=", ".join(names), remedy=did_you_mean(mode, names)
         )
-    number = run.mode if mode is None else names.index(mode)
-    return "\n".join(_Text(run, number).lines()).encode() + b"\n"
+    number = machine.mode if mode is None else names.index(mode)
+    return "\n".join(_Text(machine, number).lines()).encode() + b"\n"
 
 
 def identifier(name: str) -> str:
@@ -93,9 +93,9 @@ def unit_text(unit: str) -> str:
 class _Text:
     """The lines of a model."""
 
-    def __init__(self, run: ExportedRun, mode: int) -> None:
-        self.run, self.mode = run, mode
-        _, full = run.programs[mode]
+    def __init__(self, machine: ExportedMachine, mode: int) -> None:
+        self.machine, self.mode = machine, mode
+        _, full = machine.programs[mode]
         nodes = full.graph()[2]
         kept = {name: nodes[name].ravel().tolist() for name in ("x_dot", "guards")}
         self.program = Program.from_nodes(full.layout, kept)
@@ -103,9 +103,9 @@ class _Text:
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the model."""
-        run, mechanism = self.run, self.run.automaton.mechanism
+        machine, mechanism = self.machine, self.machine.automaton.mechanism
         name = prefix_of(mechanism.name)
-        mode = run.names["mode"][self.mode]
+        mode = machine.names["mode"][self.mode]
         yield f"model {identifier(name)} {_string(' '.join(mechanism.summary.split()))}"
         yield f"  // Mode {mode}; it ends where a guard falls below zero. Made by fsm_dyn; SI units."
         yield from self._arguments()
@@ -116,7 +116,7 @@ class _Text:
         yield "equation"
         yield from (f"  {variable} = {text};" for variable, text in instructions)
         results = {output.name: [self.values[k] for k in output.indices] for output in self.program.results}
-        states = [identifier(state) for state in run.names["state"]]
+        states = [identifier(state) for state in machine.names["state"]]
         yield from (f"  der({state}) = {rate};" for state, rate in zip(states, results["x_dot"], strict=True))
         for (guard, words), value in zip(guards.items(), results.get("guards", []), strict=True):
             yield f"  {guard} = {value};"
@@ -127,7 +127,7 @@ class _Text:
 
     def _arguments(self) -> Iterator[str]:
         """Yield declarations, and name the arguments of the program."""
-        run, layout = self.run, self.program.layout
+        run, layout = self.machine, self.program.layout
         read = {k for _, operands in self.program.instructions for k in operands}
         read |= {k for output in self.program.results for k in output.indices}
         units = run.units
@@ -161,9 +161,9 @@ class _Text:
 
     def _guards(self) -> Mapping[str, str]:
         """Return the guards of the mode with the words of their events."""
-        tables, contacts = self.run.tables, self.run.names["contact"]
+        tables, contacts = self.machine.tables, self.machine.names["contact"]
         begin, end = tables.mode_guard_start[self.mode : self.mode + 2].tolist()
-        of_guard, names = event_indicators(self.run)
+        of_guard, names = event_indicators(self.machine)
         found = {}
         for k in range(begin, end):
             event, subject = Event(int(tables.guard_event[k])), int(tables.guard_contact[k])

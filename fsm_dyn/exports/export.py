@@ -36,7 +36,7 @@ from fsm_dyn.exports.c_model import (
     values_of_largest_kernel,
     with_spare_modes,
 )
-from fsm_dyn.exports.exported_run import OUTPUTS, REALS, ExportedRun, Outputs, Real, force_outputs, prefix_of
+from fsm_dyn.exports.exported_machine import OUTPUTS, REALS, ExportedMachine, Outputs, Real, force_outputs, prefix_of
 from fsm_dyn.exports.fmi import icon, unit_files
 from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.mechanism_form import NUMERICS
@@ -353,10 +353,10 @@ def export(
     elif target == MODELICA:
         files = _modelica(prepared(graph, options, listed_modes, spare=False), mode)
     else:
-        run = prepared(graph, options, listed_modes, real, outputs, spare_modes > 0)
+        machine = prepared(graph, options, listed_modes, real, outputs, spare_modes > 0)
         if target in ("fmu2", "fmu3"):
-            run = replace(run, icon=icon(Simulator(graph).carry_out(replace(options, until=0.0))))
-        files = TARGETS[target](with_spare_modes(run, spare_modes))
+            machine = replace(machine, icon=icon(Simulator(graph).carry_out(replace(options, until=0.0))))
+        files = TARGETS[target](with_spare_modes(machine, spare_modes))
     if names_file:
         files = dict(zip([path.name], files.values(), strict=True))
     _write(place, files)
@@ -364,7 +364,7 @@ def export(
 
 
 def _options(method: str, step: float | None, **given: Any) -> RunOptions:
-    """Return the options of an exported run; raise InputError for a method that no machine has."""
+    """Return the options of a machine; raise InputError for a method that no machine has."""
     if method not in METHODS:
         raise InputError(
             f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
@@ -411,7 +411,7 @@ def _check_outputs(target: str, outputs: str) -> None:
 def prepared(
     graph: ModeGraph, options: RunOptions = _USUAL, listed_modes: bool = False, real: Real = "double",
     outputs: Outputs = "listed", spare: bool = True,
-) -> ExportedRun:  # fmt: skip
+) -> ExportedMachine:  # fmt: skip
     """Return the run to export: modes, start, schedule.
 
     Parameters
@@ -462,7 +462,7 @@ def prepared(
         executable = executable.without_online()
         mode = executable.mode_index(setup.start.states)
     own = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
-    return ExportedRun(
+    return ExportedMachine(
         executable.automaton,
         executable.tables,
         [(programs.rhs, programs.full) for programs in own],
@@ -509,27 +509,27 @@ def _check_spare(graph: ModeGraph, target: str, count: int) -> None:
         )  # fmt: skip
 
 
-def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
+def _c99(machine: ExportedMachine, example: str = "c99") -> dict[str, bytes]:
     """Return the files of an export to C99 by their paths, with the templates of one kind of example."""
-    prefix, mechanism = run.prefix, run.automaton.mechanism
+    prefix, mechanism = machine.prefix, machine.automaton.mechanism
     ends = "ends the run with `FSM_MODE_NOT_LISTED`; `fsm_machine_missing` has its contact states."
-    if run.automaton.fully_enumerated:
+    if machine.automaton.fully_enumerated:
         missing = "All modes that the model can be in are exported."
-    elif run.spare:
+    elif machine.spare:
         missing = (
-            f"Modes that are reached and were not exported are embedded online, {run.spare} of them at most; their"
+            f"Modes that are reached and were not exported are embedded online, {machine.spare} of them at most; their"
             f" numbers are `{prefix}_mode_count` and above. A further one {ends}"
         )
     else:
         missing = f"A mode that is reached and was not exported {ends}"
-    kernels_and_tables = source(run)
-    values, width = values_of_largest_kernel(kernels_and_tables), 4 if run.real == "float" else 8
+    kernels_and_tables = source(machine)
+    values, width = values_of_largest_kernel(kernels_and_tables), 4 if machine.real == "float" else 8
     words = {
-        **_NUMBER_WORDS[run.real],
+        **_NUMBER_WORDS[machine.real],
         "stack": f"{STACK_OF_RUNTIME + width * values:,}", "runtime_stack": f"{STACK_OF_RUNTIME:,}",
         "values": f"{values:,}", "width": str(width),
         "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
-        "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
+        "modes": str(len(machine.programs)), "bytes": f"{8 * memory_words(machine):,}", "missing": missing,
     }  # fmt: skip
     files: dict[str, bytes] = {}
     package = resources.files("fsm_dyn.exports")
@@ -540,12 +540,12 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         files[name] = text.encode()
     files["LICENSE"] = _licence()
     sources = {name: (package / "c99" / name).read_text(encoding="utf-8") for name in _COPIED}
-    sources |= {f"{prefix}.h": header(run), f"{prefix}.c": kernels_and_tables, "fsm_kernels.h": KERNELS_HEADER}
+    sources |= {f"{prefix}.h": header(machine), f"{prefix}.c": kernels_and_tables, "fsm_kernels.h": KERNELS_HEADER}
     runtime = {
         path.name: path.read_text(encoding="utf-8")
         for path in sorted(Path(fsm_dyn.runtime.__file__).parent.glob("*.[ch]"))
     }
-    if run.real == "float":
+    if machine.real == "float":
         sources, runtime = {name: in_floats(text) for name, text in sources.items()}, runtime_in_floats(runtime)
     sources |= {f"runtime/{name}": text for name, text in runtime.items()}
     return files | {name: text.encode() for name, text in sources.items()}
@@ -564,9 +564,9 @@ _NUMBER_WORDS: Final[Mapping[Real, Mapping[str, str]]] = {
 }  # fmt: skip
 
 
-def _cortex_m(run: ExportedRun) -> dict[str, bytes]:
+def _cortex_m(machine: ExportedMachine) -> dict[str, bytes]:
     """Return the files of an export to a board with a Cortex-M4F or M7."""
-    return _c99(run, "cortex_m")
+    return _c99(machine, "cortex_m")
 
 
 def _licence() -> bytes:
@@ -580,15 +580,15 @@ def _licence() -> bytes:
     return Path(str(found[0].locate())).read_bytes()
 
 
-def _unit(run: ExportedRun, version: int) -> dict[str, bytes]:
+def _unit(machine: ExportedMachine, version: int) -> dict[str, bytes]:
     """Return a unit for FMI 2.0 or 3.0 as one file; the same bytes whenever it is made."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in sorted(unit_files(run, _c99(run), version).items()):
+        for name, content in sorted(unit_files(machine, _c99(machine), version).items()):
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.external_attr = _READABLE << 16
             file.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return {f"{run.prefix}.fmu": packed.getvalue()}
+    return {f"{machine.prefix}.fmu": packed.getvalue()}
 
 
 #: Targets that support floats.
@@ -606,8 +606,8 @@ MODELICA: Final = "modelica"
 #: Suffixes of the exports to one file, whose name can be given instead of a folder.
 ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html", MJCF: ".xml", MODELICA: ".mo"}
 
-#: All other targets: functions from the exported run to the contents of files by their paths.
-TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
+#: All other targets: functions from the exported machine to the contents of files by their paths.
+TARGETS: Final[dict[str, Callable[[ExportedMachine], dict[str, bytes]]]] = {
     "c99": _c99,
     "cortex-m": _cortex_m,
     "fmu2": partial(_unit, version=2),
@@ -620,14 +620,14 @@ def _page(graph: ModeGraph, options: RunOptions, listed_modes: bool) -> dict[str
     from fsm_dyn.exports.html import for_page, page  # the page's parts load slowly
 
     coupled, changed = for_page(graph, options.parameters)
-    run = prepared(coupled, replace(options, parameters=changed), listed_modes)
-    return {f"{run.prefix}.html": page(run, coupled, bool(graph.automaton.mechanism.ports))}
+    machine = prepared(coupled, replace(options, parameters=changed), listed_modes)
+    return {f"{machine.prefix}.html": page(machine, coupled, bool(graph.automaton.mechanism.ports))}
 
 
-def _modelica(run: ExportedRun, mode: str | None) -> dict[str, bytes]:
+def _modelica(machine: ExportedMachine, mode: str | None) -> dict[str, bytes]:
     from fsm_dyn.exports.description_languages import modelica  # for this target alone
 
-    return {f"{run.prefix}.mo": modelica(run, mode)}
+    return {f"{machine.prefix}.mo": modelica(machine, mode)}
 
 
 def _mjcf(graph: ModeGraph, options: RunOptions) -> dict[str, bytes]:

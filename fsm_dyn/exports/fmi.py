@@ -31,7 +31,7 @@ from fsm_dyn.automaton.initial_state import is_free
 from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.core.records import dataclass
 from fsm_dyn.exports.c_model import KernelTexts, has_settable_start, parameter_limits, spare_parts, start_reads, text
-from fsm_dyn.exports.exported_run import ExportedRun
+from fsm_dyn.exports.exported_machine import ExportedMachine
 from fsm_dyn.language.units import TABLE, dimension_text
 from fsm_dyn.language.values import coordinate_bounds, named_values
 from fsm_dyn.programs.kernels import ObjectCache
@@ -142,15 +142,15 @@ def icon(trajectory: Trajectory) -> bytes:
     return file.getvalue()
 
 
-def terminals(run: ExportedRun, variables: Collection[str]) -> bytes:
+def terminals(machine: ExportedMachine, variables: Collection[str]) -> bytes:
     """Return terminalsAndIcons.xml for FMI 3.0. ``variables``: names of all variables of the unit."""
     root = Element("fmiTerminalsAndIcons", fmiVersion="3.0")
-    if run.icon:
+    if machine.icon:
         shown = SubElement(root, "GraphicalRepresentation")
         corners = {"x1": "-100", "y1": "-100", "x2": "100", "y2": "100"}
         SubElement(shown, "CoordinateSystem", corners, suggestedScalingFactorTo_mm="0.1")
         SubElement(shown, "Icon", corners)
-    groups = [(name, description, members) for name, description, members in _groups(run, variables) if members]
+    groups = [(name, description, members) for name, description, members in _groups(machine, variables) if members]
     if groups:
         listed = SubElement(root, "Terminals")
         for name, description, members in groups:
@@ -164,21 +164,21 @@ def terminals(run: ExportedRun, variables: Collection[str]) -> bytes:
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + body + b"\n"
 
 
-def _groups(run: ExportedRun, variables: Collection[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
+def _groups(machine: ExportedMachine, variables: Collection[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Yield name, description and variables by their name in the group: inputs, outputs, connections, contacts."""
-    names = run.names
+    names = machine.names
 
     def known(members: dict[str, str]) -> dict[str, str]:
         return {member: name for member, name in members.items() if name in variables}
 
     yield "inputs", "all inputs", known({name: name for name in names["input"]})
-    own = [name for name in names["output"] if name in run.automaton.mechanism.outputs]
+    own = [name for name in names["output"] if name in machine.automaton.mechanism.outputs]
     yield "outputs", "the outputs of the model", known({name: name for name in own})
-    ends = [(name, f"_{part}") for name in run.forces.units if name.startswith("pin_") for part in _FORCES]
+    ends = [(name, f"_{part}") for name in machine.forces.units if name.startswith("pin_") for part in _FORCES]
     for pin in dict.fromkeys(name.removesuffix(end) for name, end in ends if name.endswith(end)):
         told = f"force and torque in the connection {pin.removeprefix('pin_')}"
         yield pin, told, known({part: f"{pin}_{part}" for part in _FORCES})
-    for contact in run.automaton.contacts:
+    for contact in machine.automaton.contacts:
         forces = {part: f"contact_{contact.name}_{part}" for part in ("normal", "friction", "friction2")}
         told = f"state and forces of the contact {contact.name}"
         yield f"contact_{contact.name}", told, known({"state": f"contact.{contact.name}", **forces})
@@ -234,12 +234,12 @@ class Variable:
         return {key: value for key, value in found.items() if value}
 
 
-def list_variables(run: ExportedRun) -> list[Variable]:
+def list_variables(machine: ExportedMachine) -> list[Variable]:
     """Return all variables in the order of their value references, which the sources of a unit number alike.
 
     Raises InputError: two of them have the same name.
     """
-    found = [replace(variable, reference=k) for k, variable in enumerate(_variables(run))]
+    found = [replace(variable, reference=k) for k, variable in enumerate(_variables(machine))]
     first_state = next((v.reference for v in found if v.role == "state"), 0)
     of_state = itertools.count(first_state)
     found = [replace(v, state=next(of_state)) if v.role == "derivative" else v for v in found]
@@ -250,22 +250,22 @@ def list_variables(run: ExportedRun) -> list[Variable]:
     return found
 
 
-def _variables(run: ExportedRun) -> Iterator[Variable]:
+def _variables(machine: ExportedMachine) -> Iterator[Variable]:
     """Yield the variables without their references."""
-    names, known = run.names, run.units
-    given = parameter_limits(run)
+    names, known = machine.names, machine.units
+    given = parameter_limits(machine)
     pairs = zip(given["lowest"].tolist(), given["highest"].tolist(), strict=True)
-    limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
+    limits = dict(zip(machine.automaton.terms.layout.p, pairs, strict=True))
     tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
-    uses = dict(zip(run.automaton.terms.layout.p, start_reads(run), strict=True))
-    start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
+    uses = dict(zip(machine.automaton.terms.layout.p, start_reads(machine), strict=True))
+    start = dict(zip((*names["parameter"], *names["input"]), map(float, machine.c), strict=False))
 
     def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
         value = start[name] if role in ("parameter", "input") else None
         unit = known.get(name, "")
         return Variable(
             role, _quoted(name), description, 0, causality, variability, initial, value, unit,
-            nominal=own_unit(run, unit),
+            nominal=own_unit(machine, unit),
         )  # fmt: skip
 
     yield Variable("time", "time", "time", 0, "independent", "continuous", unit="s")
@@ -278,65 +278,65 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
         else:
             yield made("parameter", name, "parameter, set when the unit is made", "local", "constant", "exact")
     for name in names["input"]:
-        boolean = run.automaton.mechanism.inputs[name].is_boolean
+        boolean = machine.automaton.mechanism.inputs[name].is_boolean
         found = made("input", name, "input", "input", "discrete" if boolean else "continuous")
-        yield replace(found, kind="boolean" if boolean and run.outputs != "reals" else "real")
+        yield replace(found, kind="boolean" if boolean and machine.outputs != "reals" else "real")
     for name in names["output"]:
         yield made("output", name, "output", "output", "continuous", "calculated")
-    yield from _state_variables(run, made)
-    reals = run.outputs == "reals"
-    yield _enumerated(run, "mode", "mode of the automaton")
-    for contact in run.automaton.contacts:
+    yield from _state_variables(machine, made)
+    reals = machine.outputs == "reals"
+    yield _enumerated(machine, "mode", "mode of the automaton")
+    for contact in machine.automaton.contacts:
         codes = ", ".join(f"{code} {state}" for code, state in enumerate(contact.states) if state)
         name = f"contact.{_quoted(contact.name)}"
         yield Variable(
             "contact", name, f"state of the contact: {codes}", 0, "output", "discrete", "calculated",
             kind="real" if reals else "integer",
         )  # fmt: skip
-    if run.phases is not None:
-        yield _enumerated(run, "phase", "phase of the run, without a least duration")
+    if machine.phases is not None:
+        yield _enumerated(machine, "phase", "phase of the run, without a least duration")
     for name in names["state"]:
         unit = _per_second(known[name]) if name in known else ""
         text = f"derivative of {name}"
         yield Variable(
             "derivative", f"der({_quoted(name)})", text, 0, "local", "continuous", "calculated", unit=unit,
-            nominal=own_unit(run, unit),
+            nominal=own_unit(machine, unit),
         )  # fmt: skip
-    for name in event_indicators(run)[1]:
+    for name in event_indicators(machine)[1]:
         text = "event indicator: it crosses zero where this happens"
         yield Variable("indicator", name, text, 0, "local", "continuous", "calculated")
 
 
-def _enumerated(run: ExportedRun, role: str, text: str) -> Variable:
+def _enumerated(machine: ExportedMachine, role: str, text: str) -> Variable:
     """Return the variable of the mode or the phase; of reals with the meanings of its numbers in its description."""
-    if run.outputs != "reals":
+    if machine.outputs != "reals":
         return Variable(role, role, text, 0, "output", "discrete", "calculated", kind="enumeration")
-    numbers = "; ".join(f"{k} {name}" for k, name in enumerate(_items(run, role)))
+    numbers = "; ".join(f"{k} {name}" for k, name in enumerate(_items(machine, role)))
     return Variable(role, role, f"{text}: {numbers}", 0, "output", "discrete", "calculated")
 
 
-def _items(run: ExportedRun, role: str) -> list[str]:
+def _items(machine: ExportedMachine, role: str) -> list[str]:
     """Return the items of the enumeration of modes or phases."""
-    return [ITEM_0[role][0], *run.names[role], *(run.embedded if role == "mode" else ())]
+    return [ITEM_0[role][0], *machine.names[role], *(machine.embedded if role == "mode" else ())]
 
 
-def _state_variables(run: ExportedRun, made: Callable[..., Variable]) -> Iterator[Variable]:
+def _state_variables(machine: ExportedMachine, made: Callable[..., Variable]) -> Iterator[Variable]:
     """Yield coordinates and speeds with their ranges, sizes and starts, if an importer may set these."""
-    layout, mechanism = run.automaton.terms.layout, run.automaton.mechanism
-    ranges = coordinate_bounds(mechanism, named_values(mechanism, run.c[: len(layout.p)].tolist()))
-    sizes = np.asarray(run.options.atol) / (run.options.rtol or 1.0)
-    causality, initial = "local" if run.outputs == "listed" else "output", _initial(run.automaton)
+    layout, mechanism = machine.automaton.terms.layout, machine.automaton.mechanism
+    ranges = coordinate_bounds(mechanism, named_values(mechanism, machine.c[: len(layout.p)].tolist()))
+    sizes = np.asarray(machine.options.atol) / (machine.options.rtol or 1.0)
+    causality, initial = "local" if machine.outputs == "listed" else "output", _initial(machine.automaton)
     for k, name in enumerate((*layout.q, *layout.u)):
         word = "coordinate" if k < len(layout.q) else "generalized speed"
         found = made("state", name, word, causality, "continuous", initial)
-        start = None if initial == "calculated" else float(run.x[k])
+        start = None if initial == "calculated" else float(machine.x[k])
         yield replace(found, limits=ranges.get(name, found.limits), nominal=float(sizes[k]), start=start)
 
 
-def own_unit(run: ExportedRun, unit: str) -> float:
+def own_unit(machine: ExportedMachine, unit: str) -> float:
     """Return the mechanism's own unit of a quantity, in SI units."""
     m, kg, s, *_ = unit_exponents(unit)
-    return run.automaton.units.scales.unit((m, kg, s, 0.0, 0.0, 0.0, 0.0))
+    return machine.automaton.units.scales.unit((m, kg, s, 0.0, 0.0, 0.0, 0.0))
 
 
 def _initial(automaton: Automaton) -> str:
@@ -362,7 +362,7 @@ def number_attributes(variable: Variable) -> dict[str, str]:
     return found
 
 
-def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
+def event_indicators(machine: ExportedMachine) -> tuple[list[int], list[str]]:
     """Return the number of the event indicator of every guard, and the names of the indicators.
 
     The guards in the tables come first, then the guards of spare modes.
@@ -370,14 +370,14 @@ def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
     Guards of several modes share one indicator if they detect the same event at the same contact; each direction of
     slip has one. A name is ``guard.EVENT.CONTACT``, for a user-defined transition ``guard.transition[K]``.
     """
-    tables, contacts = run.tables, run.names["contact"]
+    tables, contacts = machine.tables, machine.names["contact"]
     numbers: dict[str, int] = {}
     of_guard: list[int] = []
     columns = (tables.guard_event, tables.guard_contact, tables.guard_direction)
     guards = list(zip(*(column.tolist() for column in columns), strict=True))
     groups = [guards[begin:end] for begin, end in itertools.pairwise(tables.mode_guard_start.tolist())]
-    if run.spare:
-        parts = spare_parts(run.automaton, tables, run.numerics)
+    if machine.spare:
+        parts = spare_parts(machine.automaton, tables, machine.numerics)
         groups += [
             [guard[:3] for guard in parts.guards[begin:end]] for begin, end in itertools.pairwise(parts.guard_begin)
         ]
@@ -436,9 +436,9 @@ def _quoted(part: str) -> str:
 # -- Common parts of the descriptions of units for both versions of FMI --------------------------------------
 
 
-def description_root(run: ExportedRun, version: str, **attributes: str) -> Element:
+def description_root(machine: ExportedMachine, version: str, **attributes: str) -> Element:
     """Return the root of a modelDescription.xml."""
-    mechanism = run.automaton.mechanism
+    mechanism = machine.automaton.mechanism
     shared = {
         "fmiVersion": version, "modelName": mechanism.name, "description": " ".join(mechanism.summary.split()),
         "generationTool": "fsm_dyn", "variableNamingConvention": "structured",
@@ -457,13 +457,13 @@ def add_units(root: Element, variables: Sequence[Variable]) -> None:
             SubElement(unit, "DisplayUnit", name=_DISPLAYED[name], factor=repr(math.degrees(1.0)))
 
 
-def enumerations(run: ExportedRun) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def enumerations(machine: ExportedMachine) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Yield the types of the mode and the phase: their names, and the attributes of their items."""
-    for role in (role for role in ITEM_0 if role in run.names):
+    for role in (role for role in ITEM_0 if role in machine.names):
         meaning = ITEM_0[role][1]
-        items = [{"name": name, "value": str(k)} for k, name in enumerate(_items(run, role))]
+        items = [{"name": name, "value": str(k)} for k, name in enumerate(_items(machine, role))]
         items[0]["description"] = meaning
-        yield f"{run.prefix}_{role}", items
+        yield f"{machine.prefix}_{role}", items
 
 
 def add_categories(root: Element) -> None:
@@ -474,11 +474,10 @@ def add_categories(root: Element) -> None:
     SubElement(categories, "Category", name="logStatusError", description="how a run failed")
 
 
-def add_experiment(root: Element, run: ExportedRun) -> None:
+def add_experiment(root: Element, machine: ExportedMachine) -> None:
     """Write how the model's own schedule is simulated."""
-    SubElement(
-        root, "DefaultExperiment", startTime="0", stopTime=repr(run.options.until), tolerance=repr(run.options.rtol)
-    )
+    end, tolerance = repr(machine.options.until), repr(machine.options.rtol)
+    SubElement(root, "DefaultExperiment", startTime="0", stopTime=end, tolerance=tolerance)
 
 
 def written(root: Element) -> bytes:
@@ -493,16 +492,18 @@ def written(root: Element) -> bytes:
 _KINDS_2: Final = {"real": "Real", "integer": "Integer", "enumeration": "Enumeration", "boolean": "Boolean"}
 
 
-def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
+def model_description_2(
+    machine: ExportedMachine, variables: Sequence[Variable], token: str, compiled: Sequence[str]
+) -> bytes:
     """Return modelDescription.xml; `compiled` are the sources of the binary.
 
     ``variables``: in the order of their value references; ``token``: the unit's ``guid``; ``compiled``: names of C
     sources.
     """
     indicators = sum(variable.role == "indicator" for variable in variables)
-    root = description_root(run, "2.0", guid=token, numberOfEventIndicators=str(indicators))
+    root = description_root(machine, "2.0", guid=token, numberOfEventIndicators=str(indicators))
     kept = {
-        "modelIdentifier": run.prefix, "canNotUseMemoryManagementFunctions": "true", "canGetAndSetFMUstate": "true",
+        "modelIdentifier": machine.prefix, "canNotUseMemoryManagementFunctions": "true", "canGetAndSetFMUstate": "true",
         "canSerializeFMUstate": "true", "providesDirectionalDerivative": "true",
     }  # fmt: skip
     for element in (
@@ -516,15 +517,15 @@ def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: 
             SubElement(files, "File", name=name)
     add_units(root, variables)
     types = SubElement(root, "TypeDefinitions")
-    for name, items in enumerations(run):
+    for name, items in enumerations(machine):
         enumeration = SubElement(SubElement(types, "SimpleType", name=name), "Enumeration")
         for item in items:
             SubElement(enumeration, "Item", item)
     add_categories(root)
-    add_experiment(root, run)
+    add_experiment(root, machine)
     listed = SubElement(root, "ModelVariables")
     for variable in variables:
-        _add_variable(listed, variable, run.prefix)
+        _add_variable(listed, variable, machine.prefix)
     structure = SubElement(root, "ModelStructure")
     unknown = ("output", "mode", "contact", "phase", "state", "derivative")
     for kind, chosen in (
@@ -571,11 +572,11 @@ def build_description(prefix: str, compiled: Sequence[str]) -> bytes:
     return written(root)
 
 
-def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: str) -> bytes:
+def model_description_3(machine: ExportedMachine, variables: Sequence[Variable], token: str) -> bytes:
     """Return modelDescription.xml."""
-    root = description_root(run, "3.0", instantiationToken=token)
+    root = description_root(machine, "3.0", instantiationToken=token)
     kept = {
-        "modelIdentifier": run.prefix,
+        "modelIdentifier": machine.prefix,
         "canGetAndSetFMUState": "true",
         "canSerializeFMUState": "true",
         "providesDirectionalDerivatives": "true",
@@ -588,15 +589,15 @@ def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: 
     )  # fmt: skip
     add_units(root, variables)
     types = SubElement(root, "TypeDefinitions")
-    for name, items in enumerations(run):
+    for name, items in enumerations(machine):
         enumeration = SubElement(types, "EnumerationType", name=name)
         for item in items:
             SubElement(enumeration, "Item", item)
     add_categories(root)
-    add_experiment(root, run)
+    add_experiment(root, machine)
     listed = SubElement(root, "ModelVariables")
     for variable in variables:
-        SubElement(listed, _KINDS_3[variable.kind], _attributes(variable, run.prefix))
+        SubElement(listed, _KINDS_3[variable.kind], _attributes(variable, machine.prefix))
     structure = SubElement(root, "ModelStructure")
     unknown = ("output", "mode", "contact", "phase", "state", "derivative")
     for kind, chosen in (
@@ -629,7 +630,7 @@ def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
 # Directional derivatives of a unit: the tangents of the kernels of its modes and of its outputs, as C.
 
 
-def tangents_source(run: ExportedRun) -> str:
+def tangents_source(machine: ExportedMachine) -> str:
     """Return the source of the tangents: ``fsm_fmu_tangents`` of the modes, and ``fsm_fmu_output_tangent``.
 
     Their argument ``x`` is the state, then its direction, then the direction of the inputs. A mode returns the
@@ -638,20 +639,20 @@ def tangents_source(run: ExportedRun) -> str:
     the speeds and the multipliers.
     """
     parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
-    known = KernelTexts(run.automaton.mechanism.digest, "tangents")
-    names, forces = [], () if run.pins is None else ("multipliers",)
-    for number, (_, full) in enumerate(run.programs):
+    known = KernelTexts(machine.automaton.mechanism.digest, "tangents")
+    names, forces = [], () if machine.pins is None else ("multipliers",)
+    for number, (_, full) in enumerate(machine.programs):
         names.append(f"tangent_{number}")
         parts.append(known.function(full, names[-1], ("x_dot", "u", "guards", *forces)))
-    report = run.automaton.report
+    report = machine.automaton.report
     shown = ("outputs",) if "outputs" in report.slices else ()
     parts.append(known.function(report, "tangent_of_outputs", shown))
     parts.append(f"const fsm_kernel fsm_fmu_tangents[] = {{{', '.join(names)}}};")
     parts.append("const fsm_kernel fsm_fmu_output_tangent = tangent_of_outputs;")
-    if run.pins is not None:
-        parts.append(known.function(run.pins, "tangent_of_pins", ("outputs",)))
+    if machine.pins is not None:
+        parts.append(known.function(machine.pins, "tangent_of_pins", ("outputs",)))
     known.keep()
-    pins = "NULL" if run.pins is None else "tangent_of_pins"
+    pins = "NULL" if machine.pins is None else "tangent_of_pins"
     parts.append(f"const fsm_kernel fsm_fmu_pin_tangent = {pins};\n")
     return "\n".join(parts)
 
@@ -681,42 +682,42 @@ const int32_t fsm_fmu_indicator_of[] = {{{numbers}}};
 _SYSTEMS: Final = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
 
 
-def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> dict[str, bytes]:
+def unit_files(machine: ExportedMachine, sources: Mapping[str, bytes], version: int) -> dict[str, bytes]:
     """Return the files in a unit by their paths, its binary for this platform among them.
 
     ``sources``: the files of the export to C99; ``version``: 2 or 3, of the standard. Raises InputError: there is no C
     compiler; two variables have the same name. Raises RunError: the compiler failed.
     """
-    prefix, variables = run.prefix, list_variables(run)
+    prefix, variables = machine.prefix, list_variables(machine)
     own = resources.files("fsm_dyn.exports") / "fmi"
     kept = {name: sources[name] for name in sources if name.endswith((".c", ".h")) and name != "main.c"}
     kept |= {name: (own / name).read_bytes() for name in (*_SHARED, *_OWN[version])}
     token = "{" + sha256(b"".join(kept[name] for name in sorted(kept))).hexdigest()[:32] + "}"
-    kept["fsm_unit.c"] = _own_source(run, token)
-    kept["fsm_tangents.c"] = tangents_source(run).encode()
+    kept["fsm_unit.c"] = _own_source(machine, token)
+    kept["fsm_tangents.c"] = tangents_source(machine).encode()
     compiled = [f"{prefix}.c", "fsm_tangents.c", "fsm_unit.c", _OWN[version][0]]
     files = {
         f"binaries/{_folder(version)}/{prefix}{_SYSTEMS[sys.platform][1]}": shared_library(kept, compiled),
         **{f"sources/{name}": content for name, content in kept.items()},
     }
     if version == 2:
-        files["modelDescription.xml"] = model_description_2(run, variables, token, compiled)
-        files["documentation/index.html"] = _documentation(run, variables)
+        files["modelDescription.xml"] = model_description_2(machine, variables, token, compiled)
+        files["documentation/index.html"] = _documentation(machine, variables)
         files["documentation/LICENSE"] = sources["LICENSE"]
-        files |= {"model.png": run.icon} if run.icon else {}
+        files |= {"model.png": machine.icon} if machine.icon else {}
     else:
-        files["modelDescription.xml"] = model_description_3(run, variables, token)
-        files["terminalsAndIcons/terminalsAndIcons.xml"] = terminals(run, [variable.name for variable in variables])
-        files |= {"terminalsAndIcons/icon.png": run.icon} if run.icon else {}
-        files["documentation/index.html"] = _documentation(run, variables)
+        files["modelDescription.xml"] = model_description_3(machine, variables, token)
+        files["terminalsAndIcons/terminalsAndIcons.xml"] = terminals(machine, [variable.name for variable in variables])
+        files |= {"terminalsAndIcons/icon.png": machine.icon} if machine.icon else {}
+        files["documentation/index.html"] = _documentation(machine, variables)
         files["sources/buildDescription.xml"] = build_description(prefix, compiled)
         files["documentation/licenses/LICENSE"] = sources["LICENSE"]
     return files
 
 
-def _documentation(run: ExportedRun, variables: Sequence[Variable]) -> bytes:
+def _documentation(machine: ExportedMachine, variables: Sequence[Variable]) -> bytes:
     """Return the page of a unit: what it is, its variables with units, and its modes."""
-    mechanism = run.automaton.mechanism
+    mechanism = machine.automaton.mechanism
     page = Element("html", lang="en")
     head = SubElement(page, "head")
     SubElement(head, "meta", charset="utf-8")
@@ -730,8 +731,8 @@ def _documentation(run: ExportedRun, variables: Sequence[Variable]) -> bytes:
     tables: list[tuple[Sequence[str], Sequence[Sequence[str]]]] = [
         (("variable", "causality", "unit", "start", "meaning"), rows)
     ]
-    for name, items in enumerations(run):
-        role = name.removeprefix(f"{run.prefix}_")
+    for name, items in enumerations(machine):
+        role = name.removeprefix(f"{machine.prefix}_")
         tables.append((("code", role), [(item["value"], item["name"]) for item in items]))
     for headings, lines in tables:
         table = SubElement(body, "table")
@@ -745,12 +746,12 @@ def _documentation(run: ExportedRun, variables: Sequence[Variable]) -> bytes:
     return b"<!DOCTYPE html>\n" + content + b"\n"
 
 
-def _own_source(run: ExportedRun, token: str) -> bytes:
+def _own_source(machine: ExportedMachine, token: str) -> bytes:
     """Return the generated source of a unit."""
-    of_guard, names = event_indicators(run)
+    of_guard, names = event_indicators(machine)
     numbers = ", ".join(map(str, of_guard or [0]))
-    return _UNIT.format(prefix=run.prefix, token=text(token), count=len(names), numbers=numbers,
-                        reals=str(run.outputs == "reals").lower()).encode()  # fmt: skip
+    return _UNIT.format(prefix=machine.prefix, token=text(token), count=len(names), numbers=numbers,
+                        reals=str(machine.outputs == "reals").lower()).encode()  # fmt: skip
 
 
 def _folder(version: int) -> str:

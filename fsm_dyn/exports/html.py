@@ -40,7 +40,7 @@ from fsm_dyn.exports.c_model import (
     tunable_parameters,
     with_spare_modes,
 )
-from fsm_dyn.exports.exported_run import ExportedRun
+from fsm_dyn.exports.exported_machine import ExportedMachine
 from fsm_dyn.language.elements import PortAxis, TableSchedule
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.values import Parameters, parameter_values
@@ -185,26 +185,26 @@ class WasmModel:
     extra: Sequence[int]
 
 
-def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
+def wasm_model(machine: ExportedMachine, further: Sequence[Program] = ()) -> WasmModel:
     """Return the model as WebAssembly. ``further``: compiled too, to be called from outside."""
     image, bodies = Image(DATA_BEGIN), []
-    run = for_page_memory(run)
+    machine = for_page_memory(machine)
 
     def kernel(name: str, program: Program) -> int:
         del name
         bodies.append(function_body(share_angles(program)))  # the same operations as machine code, so the same bits
         return TABLE_BEGIN + len(bodies) - 1
 
-    tables = table_fields(run, image, kernel)
-    spare = image.put(_spare(image, run, kernel)) if run.spare else 0
-    resets = [0 if program is None else kernel("reset", program) for program in run.automaton.resets]
-    report = kernel("report", run.automaton.report)
-    pins = 0 if run.pins is None else kernel("pins", run.pins)
+    tables = table_fields(machine, image, kernel)
+    spare = image.put(_spare(image, machine, kernel)) if machine.spare else 0
+    resets = [0 if program is None else kernel("reset", program) for program in machine.automaton.resets]
+    report = kernel("report", machine.automaton.report)
+    pins = 0 if machine.pins is None else kernel("pins", machine.pins)
     phases = 0
-    if run.phases is not None:
-        phases = image.put(laid_out(phase_fields(run.phases, image, kernel).values()))
-    outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
-    schedule, method = schedule_fields(run.inputs, image, kernel), method_fields(run.options.method, image)
+    if machine.phases is not None:
+        phases = image.put(laid_out(phase_fields(machine.phases, image, kernel).values()))
+    outputs = machine.automaton.report.slices.get("outputs", slice(0, 0))
+    schedule, method = schedule_fields(machine.inputs, image, kernel), method_fields(machine.options.method, image)
     integer = image.integer
     model = image.put(
         laid_out(
@@ -213,24 +213,24 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 pointer(image.put(laid_out(tables.values()))),
                 pointer(image.put(laid_out(map(pointer, resets)))),
                 pointer(image.put(laid_out(schedule.values()))),
-                integer(run.inputs.segment_at(0.0)),
+                integer(machine.inputs.segment_at(0.0)),
                 pointer(image.put(laid_out(method.values()))),
                 pointer(report),
-                *map(integer, (run.automaton.report.size, outputs.start, len(run.names["output"]))),
-                *(image.array(name, values) for name, values in (("x", run.x), ("c", run.c))),
-                integer(run.mode),
-                image.array("atol", np.asarray(run.options.atol)),
-                *map(real, (run.options.rtol or 0.0, run.options.step or 0.0, run.options.until or 0.0)),
-                image.array("input_moves", input_moves(run.automaton)),
+                *map(integer, (machine.automaton.report.size, outputs.start, len(machine.names["output"]))),
+                *(image.array(name, values) for name, values in (("x", machine.x), ("c", machine.c))),
+                integer(machine.mode),
+                image.array("atol", np.asarray(machine.options.atol)),
+                *map(real, (machine.options.rtol or 0.0, machine.options.step or 0.0, machine.options.until or 0.0)),
+                image.array("input_moves", input_moves(machine.automaton)),
                 *(6 * [pointer(0)]),
                 pointer(spare),
                 integer(0),  # the page has its own names of modes embedded online
                 *(2 * [pointer(0)]),
-                integer(int(reads_time(run))),
-                *(image.array(name, values) for name, values in parameter_limits(run).items()),
+                integer(int(reads_time(machine))),
+                *(image.array(name, values) for name, values in parameter_limits(machine).items()),
                 *(2 * [pointer(0)]),  # the page has its own ways to begin elsewhere
                 pointer(pins),
-                integer(len(run.forces.units)),
+                integer(len(machine.forces.units)),
                 *(3 * [pointer(0)]),
                 pointer(phases),
                 pointer(0),
@@ -241,21 +241,21 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
     return WasmModel(_module(image, bodies), model, image.end, len(bodies), report, pins, extra)
 
 
-def for_page_memory(run: ExportedRun) -> ExportedRun:
+def for_page_memory(machine: ExportedMachine) -> ExportedMachine:
     """Return the run with room for the modes embedded online in a page, if the model allows any."""
-    return with_spare_modes(run, PAGE_SPARE) if embeds_online(run.automaton) else run
+    return with_spare_modes(machine, PAGE_SPARE) if embeds_online(machine.automaton) else machine
 
 
-def machine_bytes(run: ExportedRun) -> int:
+def machine_bytes(machine: ExportedMachine) -> int:
     """Return the largest size of a machine, bytes."""
-    return 8 * memory_words(for_page_memory(run))
+    return 8 * memory_words(for_page_memory(machine))
 
 
-def _spare(image: Image, run: ExportedRun, kernel: Callable[[str, Program], int]) -> bytes:
+def _spare(image: Image, machine: ExportedMachine, kernel: Callable[[str, Program], int]) -> bytes:
     """Return ``struct fsm_spare_parts``."""
-    parts = spare_parts(run.automaton, run.tables, run.numerics)
+    parts = spare_parts(machine.automaton, machine.tables, machine.numerics)
     programs = image.put(
-        laid_out(pointer(kernel("online", program)) for program in online_programs(run.automaton.terms))
+        laid_out(pointer(kernel("online", program)) for program in online_programs(machine.automaton.terms))
     )
     guards = image.put(
         laid_out(
@@ -265,7 +265,7 @@ def _spare(image: Image, run: ExportedRun, kernel: Callable[[str, Program], int]
         )
     )
     known = {key: pointer(value) for key, value in (("programs", programs), ("guards", guards))}
-    known |= {"most": image.integer(run.spare), "follows": real(FOLLOWS)}
+    known |= {"most": image.integer(machine.spare), "follows": real(FOLLOWS)}
     known["flags_of_all"] = image.integer(parts.flags_of_all)
     order = ("most", "programs", "state_begin", "flags", "flags_of_all", "guard_begin", "guards", "corners", "follows",
              "lengths", "places")  # fmt: skip
@@ -376,39 +376,39 @@ def build() -> bytes:
 PERIOD: Final = 1e-3  # s, of the inputs' samples
 
 
-def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict[str, Any], bytes]:
+def page_data(machine: ExportedMachine, graph: ModeGraph, own_ports: bool) -> tuple[dict[str, Any], bytes]:
     """Return the data of a page, and the model as WebAssembly.
 
     ``run``: of a coupled graph, if the pointer moves ports; ``own_ports``: whether the ports are declared in the model
     file, not default ones.
     """
-    layout = run.automaton.terms.layout
-    ports = coupled_ports(run.automaton.mechanism)
+    layout = machine.automaton.terms.layout
+    ports = coupled_ports(machine.automaton.mechanism)
     columns = TickColumns(layout.w, layout.x, 0, tuple(axis.name for port in ports for axis in port.axes))
-    encoder = FrameEncoder(graph, columns, run.x, run.c, coupled=bool(ports))
-    states = [tuple(int(code) for code in row) for row in run.tables.mode_states]
+    encoder = FrameEncoder(graph, columns, machine.x, machine.c, coupled=bool(ports))
+    states = [tuple(int(code) for code in row) for row in machine.tables.mode_states]
     labels = [encoder.evaluator.number(codes) for codes in states]
-    model = wasm_model(run, [run.automaton.geometry])
+    model = wasm_model(machine, [machine.automaton.geometry])
     data = {
-        "model": _payload(encoder, run, states, own_ports),
-        "machine": machine_lengths(run, model, [run.automaton.geometry]),
+        "model": _payload(encoder, machine, states, own_ports),
+        "machine": machine_lengths(machine, model, [machine.automaton.geometry]),
         "kernels": {"report": model.report, "pins": model.pins, "geometry": model.extra[0]},
         "outputs": {
-            "points": _span(run.automaton.geometry.slices["points"]),
-            "frames": _span(run.automaton.geometry.slices["frames"]),
-            **{name: _span(run.automaton.report.slices[name]) for name in ("kinetic_energy", "potential_energy")},
-            "outputs": _span(run.automaton.report.slices.get("outputs", slice(0, 0))),
+            "points": _span(machine.automaton.geometry.slices["points"]),
+            "frames": _span(machine.automaton.geometry.slices["frames"]),
+            **{name: _span(machine.automaton.report.slices[name]) for name in ("kinetic_energy", "potential_energy")},
+            "outputs": _span(machine.automaton.report.slices.get("outputs", slice(0, 0))),
         },
         "modes": [{"label": label, "states": codes} for label, codes in zip(labels, states, strict=True)],
-        "guard_counts": np.diff(run.tables.mode_guard_start).tolist(),
-        "rows": [row.name for row in run.automaton.rows],
-        "words": cause_words(run.automaton),
+        "guard_counts": np.diff(machine.tables.mode_guard_start).tolist(),
+        "rows": [row.name for row in machine.automaton.rows],
+        "words": cause_words(machine.automaton),
         "drawing": _drawing(encoder),
-        "handles": _handles(encoder, run),
+        "handles": _handles(encoder, machine),
         "sources": encoder.quantities.sources,
         "endings": {code: [outcome.name, outcome.sentence] for code, outcome in OUTCOMES.items()},
         "period": PERIOD,
-        "further": page_modes(run.automaton, encoder.words) if embeds_online(run.automaton) else None,
+        "further": page_modes(machine.automaton, encoder.words) if embeds_online(machine.automaton) else None,
     }  # fmt: skip
     return data, model.module
 
@@ -422,39 +422,40 @@ def _span(part: slice) -> list[int]:
     return [part.start, part.stop]
 
 
-def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Program]) -> dict[str, float]:
+def machine_lengths(machine: ExportedMachine, model: WasmModel, further: Sequence[Program]) -> dict[str, float]:
     """Return the address of a model and the lengths of its arrays, for ``machine.js``."""
-    layout, automaton = run.automaton.terms.layout, run.automaton
-    programs = [*further, *([run.pins] if run.pins else []), automaton.report, *(full for _, full in run.programs)]
+    layout, automaton = machine.automaton.terms.layout, machine.automaton
+    pins = [machine.pins] if machine.pins else []
+    programs = [*further, *pins, automaton.report, *(full for _, full in machine.programs)]
     return {
         "n_q": len(layout.q), "n_u": len(layout.u), "n_x": layout.n_x, "n_c": layout.n_c, "n_p": len(layout.p),
         "n_w": len(layout.w), "n_rows": len(automaton.rows), "n_contacts": len(automaton.contacts),
-        "n_arguments": layout.n_x if run.pins is None else run.pins.layout.n_x,
-        "n_out": max(program.size for program in programs) + 2 * most_guards(automaton, run.tables),
-        "n_modes": len(run.programs),
+        "n_arguments": layout.n_x if machine.pins is None else machine.pins.layout.n_x,
+        "n_out": max(program.size for program in programs) + 2 * most_guards(automaton, machine.tables),
+        "n_modes": len(machine.programs),
         "model": model.model, "end": model.end,
-        "bytes": machine_bytes(run), "until": run.options.until or 0.0, "table": TABLE_BEGIN + model.kernels,
+        "bytes": machine_bytes(machine), "until": machine.options.until or 0.0, "table": TABLE_BEGIN + model.kernels,
     }  # fmt: skip
 
 
 def _payload(
-    encoder: FrameEncoder, run: ExportedRun, states: Sequence[tuple[int, ...]], own_ports: bool
+    encoder: FrameEncoder, machine: ExportedMachine, states: Sequence[tuple[int, ...]], own_ports: bool
 ) -> dict[str, Any]:
     """Return the message ``model`` of the page."""
-    payload, mechanism = encoder.payload(), run.automaton.mechanism
-    guards = {mode.states: mode.programs.guards for mode in run.automaton.modes}
+    payload, mechanism = encoder.payload(), machine.automaton.mechanism
+    guards = {mode.states: mode.programs.guards for mode in machine.automaton.modes}
     ports = payload["ports"]
     return {
         "kind": "model", "number": 1, **payload,
         "forces": [],  # they take partial velocities, which are not in the page
         "pushes": [],  # they take the texts of loads
-        "guards": [guard_texts(run.automaton, guards[codes], encoder.words) for codes in states],
+        "guards": [guard_texts(machine.automaton, guards[codes], encoder.words) for codes in states],
         "phases": phases_payload(mechanism),
         "port": ports[0]["name"] if ports else "",
         "speed": 1.0,
         "schedule": not own_ports if is_scheduled(mechanism) else None,
         "period": PERIOD,
-        "setup": {"parameters": _parameters(encoder, run), "drives": _drives(run), "waiting": [], "mode": ""},
+        "setup": {"parameters": _parameters(encoder, machine), "drives": _drives(machine), "waiting": [], "mode": ""},
         "recording": "", "device": None, "alone": True,
         "transitions": [],
         "totals": {"visits": {}, "crossings": [], "seconds": {}, "transitions": 0},
@@ -487,13 +488,13 @@ def _number(names: Sequence[str], name: str, base: str) -> int:
     return -1 if name == base else list(names).index(name)
 
 
-def _handles(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]:
+def _handles(encoder: FrameEncoder, machine: ExportedMachine) -> list[dict[str, Any]]:
     """Return the position of each handle, the directions of its axes, and the inputs set by the pointer."""
     handles: PortHandles | None = encoder.port_handles
     if handles is None:
         return []
-    scene, layout = encoder.picture.scene, run.automaton.terms.layout
-    outputs = list(run.automaton.mechanism.outputs)
+    scene, layout = encoder.picture.scene, machine.automaton.terms.layout
+    outputs = list(machine.automaton.mechanism.outputs)
 
     def axis(own: PortAxis) -> dict[str, Any]:
         numbers = [layout.w.index(name) for name in own.inputs]
@@ -526,12 +527,12 @@ def _directions(handle: PortHandle, frames: Sequence[str], values: Mapping[str, 
     return found
 
 
-def _parameters(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]:
+def _parameters(encoder: FrameEncoder, machine: ExportedMachine) -> list[dict[str, Any]]:
     """Return the tunable parameters: single numbers on which no other parameter and no gap depends."""
-    alone = {name for name, use in zip(run.automaton.terms.layout.p, start_reads(run), strict=True)
+    alone = {name for name, use in zip(machine.automaton.terms.layout.p, start_reads(machine), strict=True)
              if use == StartUse.ALONE}  # fmt: skip
-    mechanism, tunable = run.automaton.mechanism, set(tunable_parameters(run)) - alone
-    units, names = units_of(mechanism), list(run.automaton.terms.layout.p)
+    mechanism, tunable = machine.automaton.mechanism, set(tunable_parameters(machine)) - alone
+    units, names = units_of(mechanism), list(machine.automaton.terms.layout.p)
     coupling = {
         name for port in coupled_ports(mechanism) for axis in port.axes for name in (axis.stiffness, axis.damping)
     }
@@ -547,9 +548,9 @@ def _parameters(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]
     return sorted(found, key=lambda item: bool(item["hand"]))
 
 
-def _drives(run: ExportedRun) -> list[dict[str, Any]]:
+def _drives(machine: ExportedMachine) -> list[dict[str, Any]]:
     """Return the inputs not set by ports, with the largest magnitude of their schedule."""
-    mechanism = run.automaton.mechanism
+    mechanism = machine.automaton.mechanism
     held = {name for port in coupled_ports(mechanism) for name in port.inputs}
     values = parameter_values(mechanism)
 
@@ -558,7 +559,7 @@ def _drives(run: ExportedRun) -> list[dict[str, Any]]:
         texts = schedule.values if isinstance(schedule, TableSchedule) else ()
         return max((abs(float(np.sum(evaluate_expression(text, values)))) for text in texts), default=0.0) or 1.0
 
-    layout = run.automaton.terms.layout
+    layout = machine.automaton.terms.layout
     return [
         {
             "name": name,
@@ -588,13 +589,13 @@ def for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph
     return coupled_for_page(graph, parameters)
 
 
-def page(run: ExportedRun, graph: ModeGraph, own_ports: bool, shared: bool = False) -> bytes:
+def page(machine: ExportedMachine, graph: ModeGraph, own_ports: bool, shared: bool = False) -> bytes:
     """Return the page.
 
     ``run``: run of the graph returned by :func:`for_page`; ``own_ports``: whether the ports are declared in the model
     file, not default ones; ``shared``: whether the page reads the runtime from :data:`RUNTIME_SCRIPT` in its folder.
     """
-    data, module = page_data(run, graph, own_ports)
+    data, module = page_data(machine, graph, own_ports)
     runtime = f'<script src="{RUNTIME_SCRIPT}"></script>\n' if shared else _holder("runtime-data", BINARY.read_bytes())
     holder = runtime + _holder("module-data", module) + _holder("machine-data", plain_json(plain(data)).encode())
     policy = _SHARING_POLICY if shared else COMPILING_POLICY

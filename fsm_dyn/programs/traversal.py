@@ -43,11 +43,6 @@ def support(outputs: Iterable[Node]) -> frozenset[Node]:
     return frozenset(node for node in reachable(outputs) if node.op == SYMBOL)
 
 
-def depends_on(node: Node, symbols: Collection[Node]) -> bool:
-    """Whether `node` depends on any of `symbols`."""
-    return not support([node]).isdisjoint(symbols)
-
-
 def rebuild(graph: ExpressionGraph, op: str, operands: Sequence[Node]) -> Node:
     """Return `op(operands)` in `graph` with all rewriting rules applied."""
     arithmetic = _ARITHMETIC.get(op)

@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.exports.c_model import source, start_parameters, tunable_parameters, with_spare_modes
 from fsm_dyn.exports.export import _c99, _write, prepared
-from fsm_dyn.exports.exported_run import identifiers, mode_identifiers, prefix_of
+from fsm_dyn.exports.exported_machine import identifiers, mode_identifiers, prefix_of
 from fsm_dyn.exports.fmi import tangents_source
 from fsm_dyn.programs.sources import share_angles
 from fsm_dyn.run.loop import run_automaton

@@ -8,7 +8,7 @@ from fmpy.validation import validate_fmu
 
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.exports.exported_run import force_outputs
+from fsm_dyn.exports.exported_machine import force_outputs
 from fsm_dyn.language import loader
 from tests.exports.building import built, printed, quick_units
 from tests.exports.importer import instance

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from fsm_dyn.page import frames
+from fsm_dyn.page import frames, scene_drawing
 from fsm_dyn.page import ports as port_handles
 from fsm_dyn.page.server import STATIC
 from fsm_dyn.run import contact_forces as forces
@@ -39,4 +39,5 @@ def test_frames_are_as_wide_as_the_page_reads_them():
     source = (STATIC / "js" / "frames.js").read_text(encoding="utf-8")
     assert f"export const HANDLE = {port_handles.WIDTH};" in source
     assert f"export const FORCE = {forces.WIDTH};" in source
-    assert f"const HEAD = {frames.HEAD};" in source
+    assert f"export const HEAD = {frames.HEAD};" in source
+    assert f"export const PLACED = {scene_drawing.PLACED};" in source

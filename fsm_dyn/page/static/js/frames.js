@@ -2,7 +2,7 @@
 
 import { LivePhase } from "./abi.js";
 
-const HEAD = 10;
+export const HEAD = 10;
 export const HANDLE = 5;
 export const FORCE = 9;
 export const PUSH = 4;

@@ -1,10 +1,8 @@
 // Source of a report in place of the server: its display frames are in the page. For another view direction outlines are
 // projected again; arrows and lines are omitted, as only their projections are stored.
 
-const HEAD = 10; // of a display frame, see frames.js
-const PLACED = 12;
-
 import { floats, upTo } from "./base64_arrays.js";
+import { HEAD, PLACED } from "./frames.js";
 
 export class ReportSource {
   constructor({ message, frame, state }, holder) {

@@ -1,4 +1,4 @@
-"""Exported run: an automaton with modes, start, schedule and forces among its outputs; C identifiers of names."""
+"""Exported machine: an automaton with modes, start, schedule and forces among its outputs; C identifiers of names."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ WORDS_OF: Final[Mapping[Real, Callable[[int], int]]] = {"double": int, "float": 
 
 
 @dataclass(frozen=True)
-class ExportedRun:
+class ExportedMachine:
     """An automaton ready for export, with the model's own start and schedule."""
 
     automaton: Automaton
@@ -179,7 +179,7 @@ class ExportedRun:
     real: Real = "double"  # "double" or "float": type of the numbers in C
     forces: ForceOutputs = field(default_factory=ForceOutputs)
     phases: PhaseRules | None = None
-    outputs: Outputs = "listed"  # "listed", "all" or "reals": see :data:`fsm_dyn.exports.exported_run.OUTPUTS`
+    outputs: Outputs = "listed"  # "listed", "all" or "reals": see :data:`fsm_dyn.exports.exported_machine.OUTPUTS`
     icon: bytes = b""  # PNG of the mechanism at its start; empty without a drawing
     # contact states, by name, of modes reached that are embedded online, not exported
     embedded: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
