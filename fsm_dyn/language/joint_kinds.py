@@ -284,6 +284,18 @@ class UniversalExpander(PlacedExpander[UniversalForm]):
         yield from together(points)
         yield "_turn", f"dot({first}, {second})"
 
+    def relative(self, at: str) -> dict[str, tuple[str, str]]:
+        """Return the two angles: each axis is seen from the other frame."""
+        first, second = both_axes(self.form, self.form.axis)
+        (third,) = {"x", "y", "z"} - {first.letter, second.letter}
+        order = "" if first.across == (second.letter, third) else "-"
+        found = {}
+        for suffix, axis, seen, frame in (("_1", first, second, first.frame), ("_2", second, first, second.frame)):
+            towards = f"{seen.frame}.{seen.letter}"
+            value = f"atan2({order}dot({towards}, {frame}.{third}), dot({towards}, {frame}.{seen.letter}))"
+            found[self.name + suffix] = f"-{value}" if axis.sign < 0 else value, f"dot({self.spin()}, {axis})"
+        return found
+
 
 class BallExpander(PlacedExpander[BallForm]):
     """A ball in its socket, turned by Euler parameters or by three angles."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import fsm_dyn
 from fsm_dyn.language import models
@@ -76,3 +77,31 @@ def test_a_plane_mechanism_has_three_coordinates_a_body():
     assert list(mechanism.coordinates) == [
         f"{b}_{c}" for b in ("crank", "coupler", "rocker") for c in ("x", "y", "turn")
     ]
+
+
+@pytest.mark.parametrize(("first", "second"), [(a, b) for a in "xyz" for b in "xyz" if a != b])
+def test_angles_of_a_universal_joint_are_known(first, second):
+    """Truth: the child is turned by a product of rotations of scipy, and spins by both rates along their axes."""
+    a, b = (np.eye(3)["xyz".index(letter)] for letter in (first, second))
+    for signs, angles, rates in (
+        ((1, 1), (0.7, -1.1), (2, -3)),
+        ((-1, 1), (2.5, 1.9), (-1, 0.5)),
+        ((1, -1), (-0.4, -2.8), (0.3, 4)),
+    ):
+        one, two = (Rotation.from_rotvec(s * angle * v) for s, angle, v in zip(signs, angles, (a, b), strict=True))
+        x, y, z, w = (Rotation.from_euler("ZX", [0.3, 0.8]) * one * two).as_quat().tolist()
+        spin = two.inv().apply(signs[0] * rates[0] * a) + signs[1] * rates[1] * b
+        axes = ", ".join(f"{'-' * (s < 0)}{v}" for s, v in zip(signs, (f"T.{first}", f"A.{second}"), strict=True))
+        text = f"""
+fsm_dyn: 1
+name: cross
+joint_coordinates: absolute
+frames: {{T: {{parent: N, body: zx, angles: [0.3, 0.8]}}}}
+joints: {{u: {{universal: {{parent: T, child: A, at: O, axis: [{axes}]}}}}}}
+bodies: {{a: {{frame: A, center: A_origin, mass: 1, inertia: {{xx: 1, yy: 2, zz: 2.5}}}}}}
+outputs: {{one: u_1, two: u_2, one_rate: rate(u_1), two_rate: rate(u_2)}}
+initial: {{A_e0: {w}, A_e1: {x}, A_e2: {y}, A_e3: {z}, A_wx: {spin[0]}, A_wy: {spin[1]}, A_wz: {spin[2]}}}
+"""
+        run = fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), 1e-3)
+        found = [run.outputs[name][0] for name in ("one", "two", "one_rate", "two_rate")]
+        np.testing.assert_allclose(found, [*angles, *rates], rtol=0, atol=1e-12)
