@@ -19,7 +19,7 @@ from fsm_dyn.language.elements import (
     Schedule,
     StepsSchedule,
 )
-from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.expression_tree import Text, is_unit
 from fsm_dyn.language.form import (
     as_items,
     assignment,
@@ -384,7 +384,7 @@ def _input(tree: Tree, word: LocatedStr) -> Input:
         form = InputForm.read(tree, word)
         scheduled = any(key in form.written_keys() for key in SCHEDULE_KEYS)
         return Input(word, form.unit, form.schedule if scheduled else None, word.where)
-    if isinstance(tree, Scalar) and re.match(r"[-+.]?\d", tree.text) and tree.text != "1":
+    if isinstance(tree, Scalar) and re.match(r"[-+.]?\d", tree.text) and not is_unit(tree.text):
         return Input(word, "", schedule(tree), word.where)
     return Input(word, unit_text(tree), None, word.where)
 

@@ -455,7 +455,9 @@ def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[flo
     """
     value = _finite(float(tokens[start].text), tokens[start].text, where)
     after = start + 1
-    if after >= len(tokens) or tokens[after].kind != "name" or tokens[after].text in WORD_OPERATORS:
+    reader = _Reader(tokens, where, anything=False)
+    named = after < len(tokens) and tokens[after].kind == "name" and tokens[after].text not in WORD_OPERATORS
+    if not named and not reader.is_inverse(after):
         return value, None, after
     if _text(tokens, after + 1) in ("(", ".", "["):
         glued = "".join(_text(tokens, at) for at in range(after, after + 3))
@@ -466,7 +468,7 @@ def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[flo
             found=f"{tokens[start].text} {glued}",
             remedy="units are joined by * and /: 9.81 m/s^2" if unit else f"write {tokens[start].text}*{glued}",
         )
-    (factor, dimension), end = _Reader(tokens, where, anything=False).product(after)
+    (factor, dimension), end = reader.product(after)
     return _finite(value * factor, tokens[start].text, where), dimension, end
 
 
@@ -496,6 +498,15 @@ def parse_unit(text: str, where: Location) -> _Measure:
             allowed="units such as m, rad, N, N*m, kg*m^2, 1",
             remedy=error.remedy,
         ) from error
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit, such as ``"1/s"``."""
+    try:
+        _whole_unit(text)
+    except ExpressionError:
+        return False
+    return True
 
 
 def _unit_meant(text: str) -> str:
@@ -528,7 +539,15 @@ class _Reader:
             )
         return (factor, dimension), at
 
+    def is_inverse(self, at: int) -> bool:
+        """Whether an inverse begins at a token, such as 1/s."""
+        return (_text(self.tokens, at), _text(self.tokens, at + 1)) == ("1", "/") and (
+            self._following(at + 2, "/") is not None
+        )
+
     def _first(self, at: int) -> tuple[_Measure, int]:
+        if self.is_inverse(at):
+            return (1.0, DIMENSIONLESS), at + 1
         text = _text(self.tokens, at)
         if at >= len(self.tokens) or self.tokens[at].kind != "name":
             raise ExpressionError(f"{excerpt(text)!r} is no unit", self.where)

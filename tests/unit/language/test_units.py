@@ -1,5 +1,6 @@
 """Numbers with units: extent of a unit, and agreement of the table with pint."""
 
+import itertools
 import math
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from fsm_dyn.core.errors import ExpressionError, Location
 from fsm_dyn.language.expression_tree import Binary, Call, Compare, Name, Number, Unary, parse_unit
 from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.loader import load
 from fsm_dyn.language.units import DIMENSIONLESS, TABLE, dimension, dimension_text, multiply, power
 
 NEWTON = dimension(1, 1, -2)
@@ -144,6 +146,21 @@ class TestUnitTexts:
         for text in ("N", "N*m", "kg*m^2", "m/s^2", "N*s/m", "W", "Pa"):
             assert dimension_text(parse_unit(text, Location())[1]) == text
 
+    def test_every_written_unit_is_read(self) -> None:
+        """Also inverses, in which no unit stands before the stroke, and after a number: ``3 1/s``."""
+        for exponents in itertools.product((-2, -1.5, 0, 1), repeat=3):
+            of = dimension(*exponents)
+            assert parse_unit(dimension_text(of), Location()) == (1.0, of)
+            if of != DIMENSIONLESS:
+                found = number(f"3 {dimension_text(of)}")
+                assert (found.value, found.dimension) == (3.0, of)
+        product = parse("2 1/s*x")
+        assert isinstance(product, Binary)
+        assert (product.op, product.right) == ("*", Name("x"))
+        for text in ("2 1", "2 1/3", "2 1/x", "x 1/s"):
+            with pytest.raises(ExpressionError):
+                parse(text)
+
 
 def test_half_exponents_come_back_to_whole_ones() -> None:
     root = power(dimension(1), 0.1)
@@ -174,3 +191,18 @@ def test_common_units_do_not_import_pint() -> None:
         "assert 'pint' not in sys.modules and 'sympy' not in sys.modules and 'yaml' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_input_has_an_inverse_unit_or_a_number_as_its_value() -> None:
+    text = """
+fsm_dyn: 1
+name: m
+inputs: {slow: 1/s, pace: 2 1/s, half: 1/2}
+coordinates: {x: m}
+points: {P: {from: O, at: x*N.x}}
+bodies: {b: {center: P, mass: 1 kg}}
+loads: [{force: -1 kg*(slow + half*pace)*vel(P), at: P}]
+"""
+    found = load(text=text).inputs
+    assert {name: found[name].schedule is None for name in found} == {"slow": True, "pace": False, "half": False}
+    assert found["slow"].unit == "1/s"
