@@ -25,6 +25,7 @@ from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, evalu
 from fsm_dyn.language.expression_tree import Index, Name, Number, Text, fold, walk
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.interfaces import DRIVE, listed_outputs
+from fsm_dyn.language.memory import later_values, next_name
 from fsm_dyn.language.model import Mechanism, Parameter
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension, dimension_text
 
@@ -286,7 +287,7 @@ def named_values(mechanism: Mechanism, numbers: Sequence[float]) -> dict[str, Pa
 
 
 def units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the SI unit of each parameter, coordinate, input, speed and output; empty for a model without units.
+    """Return the SI units of parameters and columns; empty for a model without units.
 
     Coordinates and inputs keep the unit text of the file (``rad`` rather than ``1``); elements of vector
     parameters stand under ``lip[0]``.
@@ -297,6 +298,10 @@ def units(mechanism: Mechanism) -> dict[str, str]:
     written = {c.name: c.unit for c in (*mechanism.coordinates.values(),) if c.unit}
     written |= {i.name: i.unit for i in mechanism.inputs.values() if i.unit and not i.is_boolean}
     found_units = {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
+    for controller in mechanism.controllers.values():
+        found_units[next_name(controller)] = "s"
+        for output in controller.outputs:
+            found_units |= dict.fromkeys(later_values(controller, output.name), found_units[output.name])
     for names in listed_outputs(mechanism.pins):
         quantity = names[1].rsplit(".", 1)[1]
         if quantity != DRIVE:  # its unit is that of the joint

@@ -388,7 +388,7 @@ class RunController:
             f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
             for wanted, limit, unit in (
                 (TickNumbers.FORCE_REQUESTED, TickNumbers.FORCE_LIMIT, "N"),
-                (TickNumbers.TORQUE_REQUESTED, TickNumbers.TORQUE_LIMIT, "N m"),
+                (TickNumbers.TORQUE_REQUESTED, TickNumbers.TORQUE_LIMIT, "N*m"),
             )
             if numbers[wanted] > 0.0
         ]  # fmt: skip

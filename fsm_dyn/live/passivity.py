@@ -379,7 +379,7 @@ def _damping(
 
 def _quantisation(axis: str, K: float, handle: DeviceDynamics, turns: bool) -> ConditionResult:
     """Compare the dry friction with the friction needed for a rounded position."""
-    unit = "N m" if turns else "N"
+    unit = "N*m" if turns else "N"
     if handle.resolution is None:
         why = "the resolution is not known"
         return ConditionResult("quantisation", axis, UNKNOWN, None, handle.friction, unit, why)

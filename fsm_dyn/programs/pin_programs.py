@@ -99,7 +99,7 @@ class PinPrograms:
         """Return the unit of a column, ``pin.<name>.<quantity>``; the drive of a guide is a force."""
         name, quantity = column.removeprefix("pin.").rsplit(".", 1)
         slides = any(pin.name == name and pin.kind == "guide" for pin in self.pins)
-        return "N" if quantity.startswith("force") or (quantity == "drive" and slides) else "N m"
+        return "N" if quantity.startswith("force") or (quantity == "drive" and slides) else "N*m"
 
     def to_bytes(self) -> bytes:
         """Return the stored form."""

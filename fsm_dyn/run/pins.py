@@ -26,9 +26,9 @@ DERIVING: Final = ("programs", "language", "derive")
 # Columns of a connection: attribute, component (None: the magnitude), unit.
 _QUANTITIES: Final = {
     "force": ("force", None, "N"),
-    "torque": ("torque", None, "N m"),
+    "torque": ("torque", None, "N*m"),
     **{f"force_{axis}": ("force", i, "N") for i, axis in enumerate("xyz")},
-    **{f"torque_{axis}": ("torque", i, "N m") for i, axis in enumerate("xyz")},
+    **{f"torque_{axis}": ("torque", i, "N*m") for i, axis in enumerate("xyz")},
 }
 _KEPT: Final = 32  # mechanisms whose programs stay in memory
 _known: dict[str, PinPrograms] = {}
@@ -173,7 +173,7 @@ class Pins(Mapping[str, "Pin"]):
         for name, pin in self.items():
             found |= {f"pin.{name}.{quantity}": unit for quantity, (_, _, unit) in _QUANTITIES.items()}
             if len(pin.info.freedoms) == 1:
-                found[f"pin.{name}.drive"] = "N m" if pin.twists[:1, 0, 3:].any() else "N"
+                found[f"pin.{name}.drive"] = "N*m" if pin.twists[:1, 0, 3:].any() else "N"
         return found
 
     def column(self, name: str) -> Floats:

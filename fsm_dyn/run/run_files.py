@@ -251,7 +251,7 @@ def _pin_variables(rows: Samples) -> dict[str, Any]:
     pins = rows.pins
     found = {}
     act = "of the parent on the child, components in N"
-    parts = (("force", "force", "N", f"force {act}"), ("torque", "torque", "N m", f"torque {act}"),
+    parts = (("force", "force", "N", f"force {act}"), ("torque", "torque", "N*m", f"torque {act}"),
              ("place", "at", "m", "position of the connection in N"))  # fmt: skip
     for name, part, unit, text in parts:
         values = (

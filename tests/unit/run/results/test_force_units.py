@@ -6,6 +6,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.cli.run import loads_command, requirement_table
+from fsm_dyn.core.errors import Location
+from fsm_dyn.language.expression_tree import parse_unit
 from fsm_dyn.language.scales import force_units
 from fsm_dyn.page.playback import PlaybackFrames, from_trajectory
 from fsm_dyn.plot import forces
@@ -46,6 +48,21 @@ def test_units_of_rows(lever, tmp_path):
     data = run.to_xarray()
     assert {name: data[f"lambda.{name}"].units for name in UNITS} == UNITS
     assert {name: run.to_pandas().attrs["units"][f"lambda.{name}"] for name in UNITS} == UNITS
+
+
+def test_every_heading_has_a_unit_that_the_language_reads(tmp_path):
+    """Of connections too, whose torques and drives are in N*m; so `fit` reads what a run writes."""
+    servo = {"period": "50 ms", "delay": 1, "outputs": {"drive": {"unit": "N*m", "value": "-1 N*m*s*w"}}}
+    graph = fsm_dyn.compile({**LEVER, "controllers": {"servo": servo}})
+    run = fsm_dyn.simulate(graph, 0.1)
+    headings = run.to_csv(tmp_path / "run.csv", pins=True).read_text(encoding="utf-8").splitlines()[0].split(",")
+    units = dict(
+        re.fullmatch(r"(.*) \[(.*)\]", heading).groups()
+        for heading in headings
+        if heading not in ("mode", "servo.samples")
+    )
+    assert {unit: parse_unit(unit, Location())[0] for unit in units.values()} == dict.fromkeys(units.values(), 1.0)
+    assert {units[name] for name in ("pin.N_B.torque_z", "pin.N_B.drive", "drive.later1")} == {"N*m"}
 
 
 def test_explanation_has_a_torque(lever):
