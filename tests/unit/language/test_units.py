@@ -147,7 +147,7 @@ class TestUnitTexts:
             assert dimension_text(parse_unit(text, Location())[1]) == text
 
     def test_every_written_unit_is_read(self) -> None:
-        """Also inverses, in which no unit stands before the stroke, and after a number: ``3 1/s``."""
+        """Also inverses, and after a number: ``3 1/s``."""
         for exponents in itertools.product((-2, -1.5, 0, 1), repeat=3):
             of = dimension(*exponents)
             assert parse_unit(dimension_text(of), Location()) == (1.0, of)
