@@ -74,9 +74,7 @@ def by_multipliers(
         solved = solve_general(K, right, _numbers(system, active, kept, samples), [K[k][k] for k in range(len(K))])[0]
     else:
         solved = solve_symmetric(K, right)[0]
-    accelerations = [
-        a + _product(solved, column, zero) for a, column in zip(free, zip(*yields, strict=True), strict=True)
-    ]
+    accelerations = [a + _product(solved, [row[j] for row in yields], zero) for j, a in enumerate(free)]
     values = dict(zip(kept, solved, strict=True))
     factors = eliminate_active_rows(system, active, samples, embedded.chart).factors
     multipliers, left_open = all_multipliers(

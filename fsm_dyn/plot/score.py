@@ -371,7 +371,9 @@ class _Pictures:
         sizes = (self._boxes[:, 1] - self._boxes[:, 0]).max(axis=1)
         path = float((self._boxes[:, 1].max(axis=0) - self._boxes[:, 0].min(axis=0)).max())
         self.travels = bool(sizes.max() < _TRAVELS * path) and not self._is_held
-        self._enlarged = max(float(np.floor(_LEAST_POSE * path / sizes.max())), 1.0) if self.travels else 1.0
+        self._enlarged = 1.0
+        if self.travels and sizes.max() > 0.0:  # particles have no size
+            self._enlarged = max(float(np.floor(_LEAST_POSE * path / sizes.max())), 1.0)
         together = np.ones(len(whole), np.bool_)
         if not self.travels:  # of bodies that part for good, the time before
             extents = (whole[:, 1] - whole[:, 0]).max(axis=1)
@@ -498,12 +500,9 @@ class _Pictures:
         size = self.high - self.low
         half = next(share for ratio, share in _HALF if size[1] / size[0] < ratio) * float(size.max())
         focus = self._focus_of(visit)
-        if focus:
-            low, high = self.view.box(1 + number, focus)
-            return _square(0.5 * (low + high), max(_AROUND * float((high - low).max()), 1e-9))
-        if self.travels:
-            low, high = self._boxes[1 + number]
-            return _square(0.5 * (low + high), _AROUND * float((high - low).max()))
+        if focus or self.travels:
+            low, high = self.view.box(1 + number, focus) if focus else self._boxes[1 + number]
+            return _square(0.5 * (low + high), _AROUND * float((high - low).max()) or half)  # a particle has no size
         centre, reach = self._place(number)
         half = max(half, reach)
         if 2.0 * half >= size.max() or (visit.cause == START and self._is_missed(number, centre, half)):

@@ -7,8 +7,9 @@ import fsm_dyn
 from fsm_dyn.automaton.hybrid_automaton import AutomatonByMultipliers
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
-# sticking and rolling wheels, loops, sliding with friction, redundant feet, a spatial loop in absolute coordinates
+# modes without rows, sticking and rolling wheels, loops, sliding, redundant feet, a spatial loop in absolute ones
 MODELS = {
+    "bouncing_ball": 1.0,
     "shopping_cart": 3.0,
     "slider_crank": 0.05,
     "sliding_rod": None,

@@ -3,8 +3,12 @@
 import itertools
 import re
 
+import pytest
+
 import fsm_dyn
+from fsm_dyn import plot
 from fsm_dyn.draw.run_diagrams import Stay, visit_diagram, visit_graph_svg
+from fsm_dyn.language.loader import load
 from fsm_dyn.plot.score import _Drawing
 
 
@@ -28,6 +32,31 @@ def test_a_mechanism_on_a_spring_is_drawn_once_and_a_free_one_along_its_way():
     boxes = thrown._boxes[len(thrown.view.times) :][poses]
     for one, other in itertools.combinations(boxes, 2):
         assert (one[1] <= other[0] + 1e-9).any() or (other[1] <= one[0] + 1e-9).any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("focus", ["", "focus: [ball]"])
+def test_a_particle_is_drawn_as_large_as_it_is_in_a_box_with_its_way(focus):
+    text = f"""
+fsm_dyn: 1
+name: ball
+coordinates: {{x: m, y: m}}
+points: {{P: {{from: O, at: x*N.x + y*N.y}}}}
+bodies: {{ball: {{center: P, mass: 1 kg}}}}
+contacts: {{ground: {{gap: y, restitution: 0.8}}}}
+loads: [{{gravity: -9.81 m/s^2*N.y}}]
+phases: {{all: {{when: otherwise, {focus}}}}}
+initial: {{y: 0.1 m, x_dot: 0.3 m/s}}
+"""
+    drawing = _Drawing(fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), 0.3))
+    pictures = drawing.pictures
+    assert pictures.travels
+    assert pictures._enlarged == 1.0
+    low, high = pictures.close_box(0)
+    extent = (pictures.high - pictures.low).max()
+    assert 0.05 * extent < (high - low).max() <= extent
+    assert low[0] < 0.0 < high[0]
+    plot.score(drawing.run)
 
 
 def test_a_graph_has_a_box_for_each_name_and_shows_causes():
