@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import ClassVar
@@ -12,7 +12,7 @@ import numpy as np
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.assembly import PrescribedValues, assemble, curve_parameter_solver
+from fsm_dyn.derive.assembly import PrescribedValues, assemble, curve_parameter_solver, land
 from fsm_dyn.derive.embedding import ActiveSet, closed_place
 from fsm_dyn.derive.enumeration import ModeName, Pattern, name_mode, named_when_open
 from fsm_dyn.derive.guards import Guard, list_guards
@@ -290,12 +290,14 @@ class Automaton:
             values = named_values(self.mechanism, list(given.context[self.terms.layout.p_slice]))
             own = {name: evaluate_expression(text, values) for name, text in guess.items()}
             given = replace(given, guess={**own, **given.guess})
-        return assemble(
-            self.system,
-            states,
-            given,
-            curve_parameter_solver(self.geometry, self.curve_parameters, given.t, given.context),
-        )
+        return assemble(self.system, states, given, self._follow(given.t, given.context))
+
+    def land(self, states: Sequence[int], t: float, x: Floats, context: Floats) -> Floats:
+        """Move a start onto the rows of its mode; see :func:`fsm_dyn.derive.assembly.land`."""
+        return land(self.system, states, t, x, context, self._follow(t, context))
+
+    def _follow(self, t: float, context: Floats) -> Callable[[Floats], Floats]:
+        return curve_parameter_solver(self.geometry, self.curve_parameters, t, context)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
 from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.core.records import dataclass
-from fsm_dyn.derive.assembly import PrescribedValues
+from fsm_dyn.derive.assembly import PrescribedValues, has_landed
 from fsm_dyn.derive.elimination import norm, product
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.derive.unconstrained_system import ContactInfo
@@ -153,7 +153,7 @@ def find_initial_state(
         )
     terms = automaton.terms.evaluate(t, x, context)
     _check_rows(automaton, terms)
-    return _deduced(automaton, fixed, states, terms, x, context)
+    return _deduced(automaton, fixed, states, terms, t, x, context)
 
 
 def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: float, context: Floats) -> bool:
@@ -200,6 +200,7 @@ def _deduced(
     fixed: Mapping[int, int],
     states: list[int],
     terms: Mapping[str, Floats],
+    t: float,
     x: Floats,
     context: Floats,
 ) -> InitialState:
@@ -225,6 +226,8 @@ def _deduced(
         if states[i] >= 2:
             sigma[i] = slip_angle(slips, 2.0 * np.pi, automaton.units.speed) if contact.in_space else np.sign(slips[0])
     context[layout.sigma_slice] = sigma
+    if not has_landed(automaton.system, states, terms["residual"]):
+        x = automaton.land(states, t, x, context)
     return InitialState(x, tuple(states), context)
 
 
@@ -253,7 +256,7 @@ def find_free_starts(
     return [
         _deduced(
             automaton, fixed, assembled_states(automaton, fixed), {name: part[k] for name, part in found.items()},
-            x[k], contexts[k].copy(),
+            t, x[k], contexts[k].copy(),
         )
         for k in range(len(values))
     ]  # fmt: skip

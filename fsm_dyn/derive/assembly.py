@@ -357,6 +357,7 @@ NUDGES = (
     6.4,
 )  # in the mechanism's own units: displacements of a start without convergence
 SOLVED = 1e-13
+LANDINGS = 4  # of a start that satisfies its rows to CONFLICT
 CONFLICT = 1e-9
 
 
@@ -389,6 +390,35 @@ def assemble(
     if active.rows and any(given.speeds.values()):
         return _moving(system, active, given, follow, q)
     return np.concatenate([q, _speeds(system, active, given, q)[0]])
+
+
+def has_landed(system: UnconstrainedSystem, states: Sequence[int], residual: Floats) -> bool:
+    """Return whether a start with residuals (n_rows,) satisfies the rows of coordinates to the last digits."""
+    rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
+    return bool((np.abs(residual[rows]) <= SOLVED * _sizes(system, rows)).all())
+
+
+def land(
+    system: UnconstrainedSystem, states: Sequence[int], t: float, x: Floats, context: Floats, follow: Follow
+) -> Floats:
+    """Return a start ``x = [q, u]`` that satisfies its rows to a tolerance, moved the least onto them.
+
+    The first step of a run would land there, and no account has the energy of such a jump.
+    """
+    rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
+    terms = _closure(system, rows, PrescribedValues({}, {}, t, context), follow)
+    q = x[: len(system.layout.q)]
+    residual, jacobian = terms(q)
+    for _ in range(LANDINGS):
+        if np.abs(residual).max() <= SOLVED:
+            break
+        ways = free_directions(system, q, ())
+        nearer = follow(_moved(system, q, product(ways, least_squares(product(jacobian, ways), -residual, DEPENDENT))))
+        remaining, jacobian = terms(nearer)
+        if not np.abs(remaining).max() < np.abs(residual).max():
+            break
+        q, residual = nearer, remaining
+    return np.concatenate([q, x[len(q) :]])
 
 
 def _moving(
@@ -473,7 +503,7 @@ def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: Prescrib
     rows = [r for r in active.rows if system.rows[r].positional]
     if not rows:
         return follow(q)
-    return follow(_close(system, system.configuration, rows, q, given, follow))
+    return follow(_close(system, rows, q, given, follow))
 
 
 def free_directions(system: UnconstrainedSystem, q: Floats, given: Collection[str]) -> Floats:
@@ -496,21 +526,10 @@ def free_directions(system: UnconstrainedSystem, q: Floats, given: Collection[st
 
 
 def _close(
-    system: UnconstrainedSystem,
-    program: Program,
-    rows: Sequence[int],
-    q: Floats,
-    given: PrescribedValues,
-    follow: Follow,
+    system: UnconstrainedSystem, rows: Sequence[int], q: Floats, given: PrescribedValues, follow: Follow
 ) -> Floats:
     """Solve the rows' residuals from ``q``; without convergence (links in one line) from a displaced start."""
-    u = np.zeros(len(system.layout.u))
-    sizes = np.ones(len(rows)) if system.units is None else system.units.scales.length * system.units.rows[list(rows)]
-
-    def terms(at: Floats) -> tuple[Floats, Floats]:
-        values = program.evaluate(given.t, np.concatenate([follow(at), u]), given.context)
-        return values["residual"][list(rows)] / sizes, values["jacobian"][list(rows)] / sizes[:, None]
-
+    terms, sizes = _closure(system, rows, given, follow), _sizes(system, rows)
     found, residual = _newton(system, terms, q, given)
     random = np.random.default_rng(20030818)
     for size in NUDGES:
@@ -540,6 +559,26 @@ def _close(
         + "put values nearer to a configuration that closes under `initial: {guess: ...}`; if there is none, the "
         "lengths do not fit",
     )
+
+
+def _sizes(system: UnconstrainedSystem, rows: Sequence[int]) -> Floats:
+    """Return the units of the rows' residuals, shape (n,)."""
+    if system.units is None:
+        return np.ones(len(rows))
+    return np.asarray(system.units.scales.length * system.units.rows[list(rows)])
+
+
+def _closure(
+    system: UnconstrainedSystem, rows: Sequence[int], given: PrescribedValues, follow: Follow
+) -> Callable[[Floats], tuple[Floats, Floats]]:
+    """Return the function of the rows' residuals (n,) and Jacobian (n, n_q), by the rows' units, of coordinates."""
+    u, sizes = np.zeros(len(system.layout.u)), _sizes(system, rows)
+
+    def terms(at: Floats) -> tuple[Floats, Floats]:
+        values = system.configuration.evaluate(given.t, np.concatenate([follow(at), u]), given.context)
+        return values["residual"][list(rows)] / sizes, values["jacobian"][list(rows)] / sizes[:, None]
+
+    return terms
 
 
 def _conflicting(names: Sequence[str], given: Mapping[str, float], slopes: Floats) -> list[str]:

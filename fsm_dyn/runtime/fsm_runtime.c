@@ -29,6 +29,7 @@
 #include "end_of_run.c"
 #include "change_point_start.c"
 #include "stepper.c"
+#include "moreau_shares.c"
 #include "moreau_contacts.c"
 #include "moreau_jean.c"
 #include "online_chart.c"

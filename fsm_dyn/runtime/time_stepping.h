@@ -81,9 +81,13 @@ FSM_LOCAL int64_t fsm_passed_through(const struct fsm_time_step *step, fsm_vecto
                                      fsm_vector end, double *longest);
 FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral);
 
-/* moreau_contacts.c */
+/* moreau_shares.c */
 FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
                                     fsm_matrix K, double fastest, fsm_vector speed, fsm_vector impulse);
+FSM_LOCAL bool fsm_stick_on(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                            fsm_vector before, double fastest, bool solved, fsm_vector speed, fsm_vector impulse);
+
+/* moreau_contacts.c */
 FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                     fsm_vector impulse);
 FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,

@@ -62,6 +62,15 @@ def test_the_energy_of_a_disk_that_falls_flat_closes(side, tmp_path):
         assert np.abs(run.u[-1]).max() <= 1e-9
 
 
+@pytest.mark.parametrize("tilt", [8e-4, 4e-4])
+def test_a_start_on_the_rim_begins_on_the_rim_of_the_model(tilt, tmp_path):
+    """The model's rim is lifted by 1e-12 to 1e-10 m there, and what the run exchanges is the fall from 5 to 10 um."""
+    start = {"z": 0.012 * np.sin(tilt), "p0": np.cos(tilt / 2), "p1": np.sin(tilt / 2), "vx": 0.02, "w3": -0.9}
+    run = fsm_dyn.simulate(compiled(COIN, tmp_path), until=0.02, initial=start)
+    assert run.outcome.name == "done"
+    assert run.energy.relative_residual < 1e-9
+
+
 def test_a_disk_that_lies_spins_to_rest(tmp_path):
     """Friction on three feet at 0.99 R: the spin falls at μ m g 0.99 R/(m R²/2)."""
     run = fsm_dyn.simulate(compiled(COIN, tmp_path), until=0.2, initial=FLAT | {"w3": 20.0})

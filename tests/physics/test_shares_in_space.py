@@ -93,6 +93,14 @@ def test_a_ball_slips_in_a_groove_that_is_tilted(order, mirrored, mu):
         assert run.transitions[0].time == pytest.approx(limit, rel=1e-7), way
         assert set(str(run.transitions[0].target).split("+")) == {"L_slide", "R_slide"}
         assert run.outcome.name == "done"
+    for step in (1e-3, 2e-4):
+        stepped = simulator.run(
+            limit + 0.02, parameters={"b": 0.0, "p": 1.0, "mu": mu}, method="moreau_jean", step=step
+        )
+        assert 0.0 <= stepped.transitions[0].time - limit < 2.0 * step
+        assert set(str(stepped.transitions[0].target).split("+")) == {"L_slide", "R_slide"}
+        assert stepped.q[-1, 0] == pytest.approx(run.q[-1, 0], abs=step * abs(run.u[-1, 0]))
+        assert not stepped.warnings
 
 
 def release(normals, axis, mu, faces=720):
@@ -140,6 +148,8 @@ def test_a_ball_leaves_a_corner_when_no_forces_hold_it(seed):
         moving = np.flatnonzero(np.abs(run.u).max(axis=1) > 1e-9)
         assert run.t[moving[0] - 1] == pytest.approx(expected, abs=1e-5), way
         assert run.transitions[0].time == pytest.approx(expected, abs=1e-5), way
+    run = fsm_dyn.simulate(graph, expected + 0.01, parameters={"mu": mu, "p": 1.0}, method="moreau_jean", step=1e-3)
+    assert 0.0 <= run.transitions[0].time - expected < 2e-3
 
 
 def test_exports_embed_such_modes_online_and_refuse_a_start_they_cannot_hold(tmp_path):

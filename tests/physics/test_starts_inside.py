@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import RunError, StartWarning
+from fsm_dyn.language.loader import load
 from tests.physics import flush
 from tests.physics.test_compliant_seams import SEAMS, STIFFNESS, cushioned, tiles
 
@@ -277,3 +278,33 @@ def test_check_warns_of_starts_with_their_depths(tmp_path):
         assert shown.exit_code == 0
         assert said in shown.output
         assert ("warning" in shown.output) == bool(said)
+
+
+WEDGE = """
+fsm_dyn: 1
+name: wedge
+coordinates: {x: m, y: m}
+points: {P: {from: O, at: x*N.x + y*N.y}}
+bodies: {b: {center: P, mass: 1 kg}}
+contacts:
+  floor: {gap: y + x/2}
+  wall: {gap: 1 m + 2*x - y}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+"""
+
+
+@pytest.mark.parametrize("off", [9e-10, -9e-10])
+@pytest.mark.parametrize("both", [False, True])
+def test_a_start_that_touches_to_a_tolerance_is_moved_onto_its_contacts(off, both):
+    """The least way, before the first row, alone and in a study; what touches to the last digits stays as it is."""
+    graph = fsm_dyn.compile(load(text=WEDGE))
+    x = -0.4 if both else 0.3
+    for gap in (0.0, off):
+        start = {"x": x, "y": -x / 2 + gap}
+        run = fsm_dyn.simulate(graph, 0.1, initial=start, strategy="online")
+        moved = np.array([-0.4 * gap, -0.8 * gap]) if not both else -np.array([0.0, gap])
+        assert run.q[0] == pytest.approx(np.array([x, -x / 2 + gap]) + moved, abs=1e-15)
+        assert run.energy.relative_residual < 1e-12
+        study = fsm_dyn.study(graph, {"initial.x": [x], "initial.y": [start["y"], 0.9]}, until=0.1, jobs=1)
+        first = study.to_dataset().isel(run=0)
+        assert [float(first[name][0]) for name in ("x", "y")] == run.q[0].tolist()
