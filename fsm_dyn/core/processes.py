@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +23,22 @@ from fsm_dyn.core.errors import RunError
 from fsm_dyn.core.interrupts import held_back
 
 AHEAD: Final = 4  # cases handed over in advance for each process
+NICENESS: Final = 10  # of threads that give way
 
 Given = TypeVar("Given")
 Shared = TypeVar("Shared")
 Case = TypeVar("Case")
 Result = TypeVar("Result")
+
+
+def give_way() -> None:
+    """Lower the priority of the calling thread, where threads have one of their own (Linux).
+
+    Threads that it starts later have it too.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # a limit of the system
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 def in_processes(

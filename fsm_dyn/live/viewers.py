@@ -24,6 +24,7 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.core.errors import InputError, optional_library
+from fsm_dyn.core.processes import give_way
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
@@ -100,6 +101,7 @@ class LiveViewers:
         return self.report()
 
     def _run(self) -> None:
+        give_way()  # a tick may wait for this processor
         try:
             while not self._stop.wait(INTERVAL):
                 self._look()
@@ -217,6 +219,7 @@ class FoxgloveServer:
         self._server = self._loop.run_until_complete(self._listen(port))
         self._port = self._server.sockets[0].getsockname()[1]
         self.address = f"ws://{LOOPBACK}:{self._port}/{self._token}"
+        self._loop.call_soon(give_way)
         self._thread = threading.Thread(target=self._loop.run_forever, name="foxglove server", daemon=True)
         self._thread.start()
 

@@ -6,8 +6,10 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
+import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
 
 import numpy as np
@@ -19,6 +21,7 @@ from websockets.sync.client import connect
 import fsm_dyn
 from fsm_dyn.cli.console import app
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.processes import NICENESS
 from fsm_dyn.live.launch import coupled_graph
 from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
@@ -83,6 +86,31 @@ class Client:
             channel, content = self.channels[subscription - 1000], json.loads(message[13:])
             fits(content, json.loads(channel["schema"]), channel["topic"])
             self.found.setdefault(channel["topic"], []).append((at, content))
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def rerun_program(path):
+    """The program Rerun, which saves what it receives; yields its address when it listens."""
+    port = free_port()
+    command = [sys.executable, "-m", "rerun_cli", "--bind", "127.0.0.1", "--port", str(port), "--save", str(path)]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, **silent, start_new_session=True) as program:  # it starts another one
+        try:
+            patience = time.monotonic() + 60.0
+            while True:
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+                    break
+                assert time.monotonic() < patience
+                time.sleep(0.1)
+            yield str(port)
+        finally:
+            os.killpg(program.pid, signal.SIGTERM)
 
 
 @contextmanager
@@ -259,6 +287,27 @@ def test_a_viewer_that_does_not_read_loses_the_oldest_messages():
         assert [at for at, _ in found] == sorted(at for at, _ in found)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread has a priority of its own on Linux alone")
+def test_viewers_give_way_to_ticks(held):
+    """The threads of viewers, and only they, have a lower priority than the session."""
+    with serving() as server:
+        own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        run, seen = session(held, "latch_door", None, ticks=200), []
+
+        class Viewer:
+            dropped = 0
+
+            def show(self, row, moving, transitions, *, first):
+                seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+        shown(run, Viewer())
+        run.close()
+        seen.append(os.getpriority(os.PRIO_PROCESS, server._thread.native_id))
+        assert len(seen) > 1
+        assert {*seen} == {NICENESS}
+        assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == own
+
+
 def test_the_run_continues_without_a_viewer_that_failed(held, tmp_path):
     class Broken:
         dropped = 0
@@ -296,21 +345,14 @@ def _refuse(name):
 @pytest.mark.long
 def test_rerun_receives_the_run(held, tmp_path):
     """Rerun's own program saves the stream, its own reader opens the file."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(InputError, match=rf"no viewer listens(.|\n)*--port {port}"):
         Rerun("latch_door", str(port))
-    command = ["rerun", "--bind", "127.0.0.1", "--port", str(port), "--save", str(tmp_path / "stream.rrd")]
-    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **silent, start_new_session=True) as program:  # it starts another one
-        try:
-            viewer = _when_listening(port)
-            told = shown(session(held, "latch_door", tmp_path / "run.mcap", ticks=30_000), viewer)
-            viewer.close()
-            time.sleep(1.0)
-        finally:
-            os.killpg(program.pid, signal.SIGTERM)
+    with rerun_program(tmp_path / "stream.rrd") as address:
+        viewer = Rerun("latch_door", address)
+        told = shown(session(held, "latch_door", tmp_path / "run.mcap", ticks=30_000), viewer)
+        viewer.close()
+        time.sleep(1.0)
     recorded = read_recording(tmp_path / "run.mcap")
     run = off_line(recorded)
     found = entities(tmp_path / "stream.rrd")
@@ -326,16 +368,6 @@ def test_rerun_receives_the_run(held, tmp_path):
     times = np.minimum([value.total_seconds() for value in found[entity]["time"]], run.t[-1])
     expected = place_scene(run.model.scene, run.sample(times)).point(shape.origin)
     np.testing.assert_allclose(places, expected, atol=1e-6)
-
-
-def _when_listening(port):
-    patience = time.monotonic() + 60.0
-    while True:
-        try:
-            return Rerun("latch_door", str(port))
-        except InputError:
-            assert time.monotonic() < patience
-            time.sleep(0.1)
 
 
 @pytest.mark.long
