@@ -590,23 +590,60 @@ def _integrals_within(chain: Sequence[Piece], scale: float, origin: Point) -> li
     return [math.copysign(1.0, rows[0][0]) * value for value in rows[0]]
 
 
+def thinned(corners: Sequence[Point], tolerance: float) -> list[Point]:
+    """Return corners of a closed polygon such that the others are no farther than a tolerance from their chords.
+
+    D. H. Douglas and T. K. Peucker (1973), Cartographica 10(2); the first two corners kept are far from each other.
+    """
+    closed = [*corners, corners[0]]
+    far = max(range(len(corners)), key=lambda k: abs(corners[k] - corners[0]))
+    kept, spans = {0, far}, [(0, far), (far, len(corners))]
+    while spans:
+        begin, end = spans.pop()
+        away = [_distance(closed[k], closed[begin], closed[end]) for k in range(begin + 1, end)]
+        if away and max(away) > tolerance:
+            middle = begin + 1 + away.index(max(away))
+            kept.add(middle)
+            spans += [(begin, middle), (middle, end)]
+    return [corners[k] for k in sorted(kept)]
+
+
 def closed_chains(pieces: Sequence[Piece], gap: float) -> list[list[Piece]]:
-    """Return the pieces as closed chains, ends joined up to a gap; ValueError if they make none."""
+    """Return the pieces as closed chains, ends joined up to a gap; ValueError if they make none.
+
+    Pieces shorter than the gap belong to the chain that reaches their ends. One that is left over is dropped: drawing
+    programs close a path whose coordinates are rounded by a line of that length.
+    """
     rest, found = list(pieces), []
     while rest:
         chain = [rest.pop(0)]
         first, at = chain[0].ends
-        while abs(at - first) > gap:
+        while not (closed := _is_closed(chain, first, at, gap)):
             near = min(rest, key=lambda piece: min(abs(end - at) for end in piece.ends), default=None)
             if near is None or min(abs(end - at) for end in near.ends) > gap:
-                raise ValueError(f"the outline is open at ({at.real:.6g}, {at.imag:.6g})")
+                break
             rest.remove(near)
-            if abs(near.ends[0] - at) > gap:
+            if abs(near.ends[1] - at) < abs(near.ends[0] - at):
                 near = _reversed(near)
             chain.append(near)
             at = near.ends[1]
-        found.append(chain)
+        if closed:
+            found.append(chain)
+        elif _leaves(chain, first, gap):
+            raise ValueError(f"the outline is open at ({at.real:.6g}, {at.imag:.6g})")
     return found
+
+
+def _leaves(chain: Sequence[Piece], first: Point, gap: float) -> bool:
+    """Whether a chain goes farther from its beginning than the gap."""
+    return any(abs(piece.curve(k / 4.0) - first) > gap for piece in chain for k in range(5))
+
+
+def _is_closed(chain: Sequence[Piece], first: Point, at: Point, gap: float) -> bool:
+    """Whether a chain ends where it began, after it has left; a hole smaller than the gap is closed by its own ends."""
+    if abs(at - first) <= 1e-12 * abs(at) and not (len(chain) < 3 and all(piece.straight for piece in chain)):
+        return True
+    return abs(at - first) <= gap and _leaves(chain, first, gap)
 
 
 def _encloses(corners: Sequence[Point], point: Point) -> bool:
@@ -708,6 +745,8 @@ def _outline(pieces: Sequence[Piece], unit: str, tolerance: float) -> Outline:
             raise ValueError("it encloses nothing")
         found.append((integrals, corners))
     found.sort(key=lambda item: -item[0][0])
+    if len(found[0][1]) > MOST_CORNERS:
+        found[0] = found[0][0], thinned(found[0][1], scale * fine)
     count = len(found[0][1])
     if count > MOST_CORNERS:
         raise ValueError(f"{count} corners, where at most {MOST_CORNERS} are allowed: give a larger `tolerance`")

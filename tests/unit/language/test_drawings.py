@@ -1,5 +1,6 @@
 """Outlines from drawings: corners within the tolerance, moments against closed forms, damaged files refused by name."""
 
+import cmath
 import itertools
 import math
 
@@ -87,6 +88,43 @@ def test_a_stadium_in_every_notation(tmp_path, name):
     chords = zip(found.corners, (*found.corners[1:], found.corners[0]), strict=True)
     middles = [0.5 * (p + q) for p, q in chords if max(p.real, q.real) <= 1e-9]
     assert max(r - abs(z - complex(0, r)) for z in middles) <= 1e-5
+
+
+ROUNDED = {
+    "closing line of SVG": ("r.svg", svg('<path d="M0 0h40v20.000001h-40.000002v-20z"/>')),
+    "closing line of length rounding": ("r.svg", svg('<path d="M-16.3 49.7l40.1 .2l-.3 20.4l-39.8 -.1v-20.5z"/>')),
+    "short pieces": ("r.dxf", dxf(*(line(0.02 * k, 0, 0.02 * (k + 1), 0) for k in range(1000)), line(20, 0, 20, 40),
+                                  line(0, 40, 20, 40), line(0, 40, 0, 0))),
+    "short pieces, turned": ("r.dxf", dxf(*(line(*(0.02 * (k + (k % 3 == 1)), 0, 0.02 * (k + (k % 3 != 1)), 0))
+                                            for k in range(1000)),
+                                          line(20, 0, 20, 40), line(0, 40, 20, 40), line(0, 40, 0, 0))),
+    "a hole smaller than the joints": ("r.dxf", dxf(line(0, 0, 40, 0), line(40, 0, 40, 20), line(40, 20, 0, 20),
+                                                    line(0, 20, 0, 0),
+                                                    (0, "CIRCLE", 8, "0", 10, 20, 20, 10, 40, 0.01))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ROUNDED)
+@pytest.mark.parametrize("tolerance", [0.0, 1e-3])
+def test_pieces_shorter_than_the_joints(tmp_path, case, tolerance):
+    """Rounded coordinates close a path by a line of their last digit; a tolerance of 1 mm joins across 0.1 mm."""
+    m = read(tmp_path, *ROUNDED[case], tolerance=tolerance).moments
+    area = 8e-4 if case != "closing line of length rounding" else 0.5e-6 * (39.8 * 20.4 + 40.1 * 20.5)
+    hole = math.pi * 1e-10 if case.startswith("a hole") else 0.0
+    assert m.area == pytest.approx(area - hole, rel=2e-3 if "rounding" in case else 1e-7)
+
+
+def test_outlines_of_many_lines_keep_corners_within_the_tolerance(tmp_path):
+    """A circle of 1,500 lines has more corners than contacts may have: those left are on it, its moments are whole."""
+    places = [20.0 * cmath.exp(2j * math.pi * k / 1500) for k in range(1500)]
+    text = dxf(*(line(a.real, a.imag, b.real, b.imag) for a, b in zip(places, places[1:] + places[:1], strict=True)))
+    found = read(tmp_path, "many.dxf", text, tolerance=2e-5)
+    assert 60 < len(found.corners) < 150
+    assert found.moments.area == pytest.approx(750 * 0.02**2 * math.sin(2 * math.pi / 1500), rel=1e-6)  # to 6 digits
+    chords = zip(found.corners, (*found.corners[1:], found.corners[0]), strict=True)
+    assert max(0.02 - abs(0.5 * (a + b)) for a, b in chords) <= 2e-5 + 1e-9
+    with pytest.raises(ModelError, match="larger `tolerance`"):
+        read(tmp_path, "many.dxf", text, tolerance=1e-9)
 
 
 def test_circles_ellipses_and_splines(tmp_path):
