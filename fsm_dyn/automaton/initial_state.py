@@ -57,11 +57,28 @@ def active_features(
         if any(_same_place(contacts, terms, m, j, touching) for j in rivals[k] for m in others):
             chosen.remove(k)  # another contact already keeps one of the corners' pairs
     kept = list(chosen)
+    parts = _parts(contacts, terms, chosen)
     for i in chosen:
-        others = [j for j in kept if j != i and _exchangeable(contacts, i, j)]
+        others = [j for j in kept if j != i and parts[j] == parts[i] and _exchangeable(contacts, i, j)]
         if any(0.0 < _between(contacts, terms, i, j, k) < 1.0 for j in others for k in others if j < k):
             kept.remove(i)
     return set(kept)
+
+
+def _parts(contacts: Sequence[ContactInfo], terms: Mapping[str, Floats], chosen: Sequence[int]) -> dict[int, int]:
+    """Number the parts into which contacts fall whose rows have no speed in common: no row is a sum of other parts'."""
+    leader = list(range(terms["M"].shape[-1]))
+    columns = {k: np.flatnonzero(terms["A"][contacts[k].normal_row, : len(leader)]).tolist() for k in chosen}
+
+    def lead(column: int) -> int:
+        while leader[column] != column:
+            column = leader[column]
+        return column
+
+    for taken in columns.values():
+        for column in taken[1:]:
+            leader[lead(column)] = lead(taken[0])
+    return {k: lead(taken[0]) if taken else -1 for k, taken in columns.items()}
 
 
 def _exchangeable(contacts: Sequence[ContactInfo], j: int, k: int) -> bool:

@@ -313,16 +313,19 @@ def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero:
     if not forces.vectors:
         return result
 
-    def product(a: Sequence[Node], b: Sequence[Node]) -> Node:
+    parts = [{k: entry for k, entry in enumerate(vector) if not entry.is_zero} for vector in forces.vectors]  # few
+
+    def product(a: Mapping[int, Node], b: Sequence[Node]) -> Node:
         total = zero
-        for x, y in zip(a, b, strict=True):
-            total = total + x * y
+        for k, entry in a.items():
+            total = total + entry * b[k]
         return total
 
-    gram = [[product(a, b) for b in forces.vectors] for a in forces.vectors]
-    shares, _ = solve_symmetric(gram, [product(a, multipliers) for a in forces.vectors])
-    for share, vector in zip(shares, forces.vectors, strict=True):
-        result = [value - share * entry for value, entry in zip(result, vector, strict=True)]
+    gram = [[product(a, b) for b in forces.vectors] for a in parts]
+    shares, _ = solve_symmetric(gram, [product(a, multipliers) for a in parts])
+    for share, part in zip(shares, parts, strict=True):
+        for k, entry in part.items():
+            result[k] = result[k] - share * entry
     return result
 
 

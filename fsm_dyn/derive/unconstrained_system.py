@@ -333,8 +333,9 @@ class UnconstrainedSystem:
     def slip(self, row: int) -> Node:
         """The speed ``A u + b`` of a row."""
         total: Node = self.nodes["b"][row]
-        for j in range(self.n_speeds):
-            total = total + self.nodes["A"][row, j] * self.symbols[self.layout.u[j]]
+        for name, entry in zip(self.layout.u, self.nodes["A"][row, : self.n_speeds], strict=True):
+            if not entry.is_zero:  # as nearly all are of a model of many bodies
+                total = total + entry * self.symbols[name]
         return total
 
     def gap(self, contact: int) -> Node:

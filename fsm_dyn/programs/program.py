@@ -165,9 +165,10 @@ def order_instructions(
     first; the rest follows in the order of demand by the outputs. ``layout``: the arguments, numbered first. Raises
     InputError: a symbol is not an argument of the layout.
     """
-    order = _order([entry for entry in outputs if isinstance(entry, Node)])
-    uses = Counter(operand for node in order for operand in node.operands)
-    uses.update(entry for entry in outputs if isinstance(entry, Node))
+    counts = Counter(outputs)  # of large matrices most entries are the same zero
+    order = _order([entry for entry in counts if isinstance(entry, Node)])
+    uses: Counter[Node | float] = Counter(operand for node in order for operand in node.operands)
+    uses.update(counts)
     spelled = [(node, *_spelling(node, uses)) for node in order if node.operands]
     skipped = {node.operands[0] for node, op, _ in spelled if node.op == "neg" and op != "neg"}
     spelled = [entry for entry in spelled if entry[0] not in skipped]
@@ -188,17 +189,18 @@ def order_instructions(
         for operand in operands:
             if not isinstance(operand, Node) or operand.op == CONSTANT:
                 place(operand)
-    for entry in outputs:
+    for entry in counts:
         if not isinstance(entry, Node) or entry.op == CONSTANT:
             place(entry)
     instructions = []
     for node, op, operands in spelled:
         instructions.append((op, tuple([place(operand) for operand in operands])))
         index[node] = first + len(constants) + len(instructions) - 1
-    return tuple(constants), tuple(instructions), tuple(place(entry) for entry in outputs)
+    places = {entry: place(entry) for entry in counts}
+    return tuple(constants), tuple(instructions), tuple(map(places.__getitem__, outputs))
 
 
-def _spelling(node: Node, uses: Counter[Node]) -> tuple[str, tuple[Node | float, ...]]:
+def _spelling(node: Node, uses: Counter[Node | float]) -> tuple[str, tuple[Node | float, ...]]:
     """Write ``-(a - b)`` as ``b - a`` and ``-(c + a)`` as ``-c - a`` if the inner sum has no other use."""
     if node.op == "neg" and uses[node.operands[0]] == 1:
         inner = node.operands[0]
@@ -537,7 +539,7 @@ class Program:
             for i in operands:
                 last[i] = k
         for output in self.results:
-            for i in output.indices:
+            for i in set(output.indices):
                 last.pop(i, None)
         dying: list[list[int]] = [[] for _ in self.instructions]
         for i, k in last.items():
@@ -596,7 +598,8 @@ class Program:
 def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
     """Return an output as an array of nodes and finite floats."""
     array = np.array(value, dtype=object)
-    for entry in array.ravel():
+    entries = array.ravel().tolist()
+    for entry in dict(zip(map(id, entries), entries, strict=True)).values():
         if isinstance(entry, Node):
             continue
         if isinstance(entry, (list, tuple, np.ndarray)):

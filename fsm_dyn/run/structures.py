@@ -736,9 +736,15 @@ def proof_room(tables: Tables) -> tuple[int, int, int]:
     return 17 * moving + 3 * guards + 2 * JET_NUMBERS * values + words + 2, 15 + 4 * guards + 2 * rows, values
 
 
+_ARENA: Final = tuple(Work._fields.index(name) for name in ("floats", "top"))  # from here on, and behind it
+
+
 def clear_work(work: Work, packed: Packed) -> None:
-    """Zero the workspace."""
-    packed.table[: -WORK.words] = 0
+    """Zero the workspace without the arena, which hands out zeros: most of a large one is never written."""
+    words = packed.table[-WORK.words :]
+    begin, end = (int(words[2 * i] - words[0]) // words.itemsize for i in _ARENA)
+    packed.table[:begin] = 0
+    packed.table[end : -WORK.words] = 0
     work.addresses[0] = packed.arrays[0].address
 
 

@@ -57,6 +57,20 @@ def test_growth_of_a_transition():
     assert exponent <= 1.3
 
 
+def test_growth_of_a_compilation(tmp_path, monkeypatch):
+    """Nothing is found in a cache; modules are loaded by a row of two."""
+    monkeypatch.setenv("FSM_DYN_CACHE", str(tmp_path))
+    found = []
+    for n in (2, 10, 20):
+        begin = time.process_time()
+        toppling(n)
+        found.append(time.process_time() - begin)
+        print(f"\n{n} dominoes are compiled in {found[-1]:.1f} s")
+    exponent = np.log2(found[2] / found[1])
+    print(f"a compilation grows as n^{exponent:.2f}")
+    assert exponent <= 1.3
+
+
 FALLEN = -0.5  # rad
 
 

@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 import fsm_dyn
-from fsm_dyn.run.structures import Bundle
+from fsm_dyn.run.executable import Executable
+from fsm_dyn.run.structures import WORK, Bundle, clear_work, new_work
 
 
 class Pair(NamedTuple):
@@ -81,6 +82,22 @@ def test_an_allocated_structure_is_one_block_of_zeros() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_workspace_is_cleared_without_its_arena() -> None:
+    """The arena of a row of dominoes takes gigabytes of addresses, and memory for what has been written alone."""
+    tables = Executable(fsm_dyn.compile("latch").automaton).tables
+    work, packed = new_work(tables, 7)
+    structure = packed.table[-WORK.words :].copy()
+    for array in work:
+        array[:] = 1
+    clear_work(work, packed)
+    for name, array in zip(work._fields, work, strict=True):
+        if name == "addresses":
+            assert array.tolist() == [packed.arrays[0].address]
+        else:
+            assert (array == (1 if name in ("floats", "integers") else 0)).all(), name
+    assert (packed.table[-WORK.words :] == structure).all()
+
+
 def test_interrupt_from_the_keyboard_ends_a_long_run_with_what_it_has() -> None:
     graph = fsm_dyn.compile("bevel_gears")
     fsm_dyn.simulate(graph, 0.1)
