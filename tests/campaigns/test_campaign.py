@@ -35,6 +35,7 @@ from tests.campaigns import (  # fmt: skip
 from tests.campaigns.kinds import CAMPAIGNS, Kind
 from tests.campaigns.ledger import ROOT, Ledger, key
 from tests.campaigns.run import outcome, pending, run
+from tests.campaigns.stand_in import good, work
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
@@ -338,10 +339,6 @@ def test_judge_of_exit_codes(code, text, asked, sent, good):
 # -- harness -------------------------------------------------------------------------------------------------
 
 
-def good(seed):
-    return {"ok": True, "reason": "done", "transitions": seed}
-
-
 def raising(seed):
     raise ValueError(f"case {seed}")
 
@@ -354,13 +351,6 @@ def endless(seed):
 def busy(seed):
     while True:
         seed += 1
-
-
-def work(campaign, seed):
-    """Stands in for a case, in another process: number 3 takes its process with it."""
-    if seed == 3:
-        os._exit(1)
-    return good(seed)
 
 
 def test_ledger_goes_on_where_it_was_left(tmp_path):

@@ -11,7 +11,8 @@ import pytest
 import fsm_dyn
 from tests.runtime.building import BUILT, COMPILER, SANITIZE
 
-FLAGS = ["-std=c99", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-DFSM_NO_HOST", "-I."]
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Werror"]
+FLAGS = ["-std=c99", "-ffp-contract=off", *WARNINGS, "-DFSM_NO_HOST", "-I."]
 
 #: Of what takes minutes on a machine that is full.
 LONG = (pytest.mark.long, pytest.mark.timeout(900))

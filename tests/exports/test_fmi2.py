@@ -196,7 +196,8 @@ def test_calls_in_any_order(tmp_path, version, count, flags):
         file.extractall(tmp_path / "unit")
     folder = tmp_path / "unit" / "sources"
     shutil.copy(__file__.replace("test_fmi2.py", "fuzz_calls.c"), folder)
-    command = [COMPILER, *FLAGS, "-O1", f"-DVERSION={version}", *flags, "latch.c", "fsm_tangents.c", "fsm_unit.c"]
+    optimised = "-O1" if count > 200 else "-O0"  # few are compiled for longer than they run
+    command = [COMPILER, *FLAGS, optimised, f"-DVERSION={version}", *flags, "latch.c", "fsm_tangents.c", "fsm_unit.c"]
     subprocess.run([*command, "fuzz_calls.c", "-o", "fuzz", "-lm"], cwd=folder, check=True)
     done = subprocess.run([folder / "fuzz", str(count)], capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stdout + done.stderr

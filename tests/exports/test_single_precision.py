@@ -28,7 +28,6 @@ from fsm_dyn.run.tolerances import Tolerances
 from tests.exports.building import FLAGS, SANITIZE, built, exported, printed
 from tests.runtime.building import COMPILER, sanitizers_work
 
-SINGLE = ["-Wdouble-promotion"]
 LONG = ["virtual_wall", "latch", "piano_action_simple"]
 MODELS = ["shopping_cart", *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
 
@@ -97,19 +96,7 @@ RANGES = {
 def elementary(tmp_path_factory):
     folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path_factory.mktemp("elementary") / "out", real="float")
     (folder / "all.c").write_text(ELEMENTARY)
-    command = [
-        COMPILER,
-        *FLAGS,
-        *SINGLE,
-        "-O1",
-        "-fPIC",
-        "-shared",
-        "all.c",
-        "runtime/elementary.c",
-        "-o",
-        "all.so",
-        "-lm",
-    ]
+    command = [COMPILER, *FLAGS, "-O1", "-fPIC", "-shared", "all.c", "runtime/elementary.c", "-o", "all.so", "-lm"]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "all.so"))
 
@@ -189,7 +176,7 @@ def test_other_types_and_targets_are_refused(options, words, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_the_motion_is_that_of_doubles_with_the_same_tolerances(name, tmp_path):
     graph, folder = exported(name, tmp_path, real="float")
-    transitions, end, _ = printed(built(folder, name, *SINGLE))
+    transitions, end, _ = printed(built(folder, name))
     run = prepared(graph, real="float")
     with_doubles = fsm_dyn.simulate(
         graph, strategy="compiled",
@@ -210,7 +197,7 @@ def test_memory_is_as_stated(tmp_path):
         'int main(void) { printf("%ld", (long)fsm_machine_bytes(&shopping_cart_model)); return 0; }\n'
     )
     (folder / "bytes.c").rename(folder / "main.c")
-    found = subprocess.run([built(folder, "shopping_cart", *SINGLE)], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run([built(folder, "shopping_cart")], capture_output=True, text=True, check=True).stdout
     stated = next(line for line in (folder / "shopping_cart.h").read_text().splitlines() if "_BYTES" in line)
     assert int(stated.split()[2]) == int(found)
     doubles = (exported("shopping_cart", tmp_path / "doubles")[1] / "shopping_cart.h").read_text()
@@ -222,7 +209,7 @@ def test_nothing_is_read_outside_its_memory(tmp_path):
     if reason := sanitizers_work():
         pytest.skip(reason)
     _, folder = exported("shopping_cart", tmp_path, real="float")
-    transitions, _, _ = printed(built(folder, "shopping_cart", *SINGLE, *SANITIZE))
+    transitions, _, _ = printed(built(folder, "shopping_cart", *SANITIZE))
     assert len(transitions) == 5
 
 
@@ -233,7 +220,7 @@ def test_other_compilers_have_no_warning(compiler, tmp_path):
     _, folder = exported("latch", tmp_path, real="float")
     target = ["-mthumb", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"] if "arm" in compiler else []
     for source in ("latch.c", "fsm_machine.c", "main.c"):
-        subprocess.run([compiler, *FLAGS, *SINGLE, *target, "-fsyntax-only", source], cwd=folder, check=True)
+        subprocess.run([compiler, *FLAGS, *target, "-fsyntax-only", source], cwd=folder, check=True)
 
 
 CLOCKS = """
