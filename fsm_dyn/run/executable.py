@@ -669,6 +669,7 @@ class Executable:
             table[i, TransitionColumn.RESET] = self._resets[i]
             table[i, TransitionColumn.IMPULSE] = bool(item.impulses)
             table[i, TransitionColumn.WHEN] = automaton.user_transitions[i].condition
+            table[i, TransitionColumn.FALLS] = automaton.user_transitions[i].crossing == "falling"
             if item.on is not None:
                 table[i, TransitionColumn.CONTACT] = subject = names.index(item.on[0])
                 table[i, TransitionColumn.EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])

@@ -538,7 +538,8 @@ class TermArrays(NamedTuple):
     force of compliant contacts (N);
     ``energies``: kinetic and potential (J); ``reach reach_rate`` (n_contacts,): how far inside the ends of a face a
     contact is, of contacts with the flag ``LIMITED``; ``margin_slope aspect`` (n_contacts,): of corners on faces, see
-    :class:`fsm_dyn.derive.contact_geometry.ContactKinematics`.  ``row_begin`` ... ``mass_columns``: those of the
+    :class:`fsm_dyn.derive.contact_geometry.ContactKinematics`; ``firm`` (n_contacts,); ``when`` (n_transitions,): the
+    scalars whose zero crossings are conditions.  ``row_begin`` ... ``mass_columns``: those of the
     tables.
     """
 
@@ -562,6 +563,8 @@ class TermArrays(NamedTuple):
     reach_rate: Floats
     margin_slope: Floats
     aspect: Floats
+    firm: Floats
+    when: Floats
     row_begin: Integers
     row_columns: Integers
     mass_begin: Integers
@@ -571,6 +574,7 @@ class TermArrays(NamedTuple):
 TERM_NAMES = (
     "q_dot", "W", "M", "f", "A", "b", "gamma", "residual", "static", "kinetic", "restitution",
     "tangential_restitution", "closes_if", "elastic", "energies", "reach", "reach_rate", "margin_slope", "aspect",
+    "firm", "when",
 )  # fmt: skip
 
 
@@ -582,7 +586,8 @@ def pack_terms(tables: Tables) -> Packed:
     sizes = tables.sizes
     n_q, n, rows, contacts = (int(sizes[i]) for i in (Sizes.N_Q, Sizes.N_U, Sizes.N_ROWS, Sizes.N_CONTACTS))
     n += int(sizes[Sizes.N_K])
-    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *6 * [(contacts,)], (2,), *4 * [(contacts,)]]
+    shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *6 * [(contacts,)], (2,), *5 * [(contacts,)]]
+    shapes.append((int(sizes[Sizes.N_TRANSITIONS]),))
     whole, at = np.zeros(int(sizes[Sizes.N_TERMS])), 0
     views: list[NDArray[Any]] = []
     for shape in shapes:

@@ -262,7 +262,8 @@ class TransitionColumn:
     CONTACT: Final = 3
     WHEN: Final = 4  # enum fsm_condition_kind, if it has a guard
     IMPULSE: Final = 5  # 1: its reset kernel adds impulses, which closed contacts answer without rebound
-    WIDTH: Final = 6
+    FALLS: Final = 6  # 1: its first guard, or its only one, fires at falling crossings
+    WIDTH: Final = 7
 
 
 class ConditionKind(IntEnum):

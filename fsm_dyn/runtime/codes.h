@@ -122,7 +122,8 @@ enum fsm_transition_column {
     FSM_TRANSITION_CONTACT = 3,
     FSM_TRANSITION_WHEN = 4, // enum fsm_condition_kind, if it has a guard
     FSM_TRANSITION_IMPULSE = 5, // 1: its reset kernel adds impulses, which closed contacts answer without rebound
-    FSM_TRANSITION_WIDTH = 6,
+    FSM_TRANSITION_FALLS = 6,   // 1: its first guard, or its only one, fires at falling crossings
+    FSM_TRANSITION_WIDTH = 7,
 };
 
 /* Kind of the condition of a user-defined transition. */

@@ -20,9 +20,9 @@ enum known {
     AT_ZERO = 3, // unmet; an expression at zero, from where it may cross but which it cannot reach any more
 };
 
-static double *entry_of(const struct fsm_run *run, int64_t transition)
+static double *entry_of(fsm_vector conditions, int64_t transition)
 {
-    return run->state->conditions.at + FSM_CONDITION_WIDTH * transition;
+    return conditions.at + FSM_CONDITION_WIDTH * transition;
 }
 
 static bool is_condition(const struct fsm_tables *tables, int64_t guard)
@@ -35,14 +35,20 @@ static bool has_kind(const struct fsm_tables *tables, int64_t guard, enum fsm_co
     return AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_WHEN) == kind;
 }
 
-/* Return where it is noted what is known of the condition of guard `j` of `mode`: an expression that may cross in both
-   directions has two guards, one behind the other. */
-static double *known_of(const struct fsm_run *run, int64_t mode, int64_t j)
+/* Whether guard `j` of `mode` is the second one of its condition: an expression that may cross in both directions has two,
+   the first where it rises. */
+static bool is_second(const struct fsm_tables *tables, int64_t mode, int64_t j)
 {
-    const struct fsm_tables *tables = run->tables;
     int64_t guard = tables->mode_guard_start.at[mode] + j, transition = tables->guard_contact.at[guard];
-    bool second = j > 0 && is_condition(tables, guard - 1) && tables->guard_contact.at[guard - 1] == transition;
-    return entry_of(run, transition) + (second ? FSM_CONDITION_SECOND : FSM_CONDITION_FIRST);
+    return j > 0 && is_condition(tables, guard - 1) && tables->guard_contact.at[guard - 1] == transition;
+}
+
+/* Return the place for knowledge of the condition of guard `j` of `mode`. */
+static double *known_of(const struct fsm_tables *tables, fsm_vector conditions, int64_t mode, int64_t j)
+{
+    int64_t transition = tables->guard_contact.at[tables->mode_guard_start.at[mode] + j];
+    return entry_of(conditions, transition) +
+           (is_second(tables, mode, j) ? FSM_CONDITION_SECOND : FSM_CONDITION_FIRST);
 }
 
 /* Note for guard `j` of the current mode what is known of its condition before the instant. */
@@ -56,7 +62,7 @@ static void note(const struct fsm_run *run, int64_t j)
     enum known known = state->armed.at[j] != FSM_GUARD_ARMED                   ? MET
                        : has_kind(tables, guard, FSM_WHEN_CROSSES) && reached ? AT_ZERO
                                                                               : UNMET;
-    *known_of(run, state->counters->mode, j) = (double)known;
+    *known_of(tables, state->conditions, state->counters->mode, j) = (double)known;
 }
 
 /* Make the transition of the condition that is number `k` of the fired guards due. */
@@ -65,12 +71,12 @@ static void make_due(const struct fsm_run *run, int64_t k)
     struct fsm_state *state = run->state;
     int64_t most = run->tables->sizes->max_guards, mode = state->counters->mode;
     int64_t guard = state->fired.at[k], j = guard - run->tables->mode_guard_start.at[mode];
-    double *entry = entry_of(run, run->tables->guard_contact.at[guard]);
+    double *entry = entry_of(state->conditions, run->tables->guard_contact.at[guard]);
     entry[FSM_CONDITION_DUE] = FSM_DUE_BY_CONDITION;
     entry[FSM_CONDITION_VALUE] = state->guards.at[3 * most + k];
     entry[FSM_CONDITION_SLOPE] = state->guards.at[4 * most + k];
     state->armed.at[j] = FSM_GUARD_WAITING;
-    *known_of(run, mode, j) = MET;
+    *known_of(run->tables, state->conditions, mode, j) = MET;
 }
 
 /* Note what is known of all conditions before the pending resolution, and take those that fired out of the fired guards:
@@ -88,7 +94,7 @@ FSM_LOCAL void fsm_note_conditions(const struct fsm_run *run)
     bool goes_on = fsm_is_same_instant(run);
     for (int64_t w = 0; w < tables->sizes->n_transitions; w++) {
         for (int64_t i = FSM_CONDITION_FIRST; i <= FSM_CONDITION_SECOND; i++) {
-            double *known = entry_of(run, w) + i;
+            double *known = entry_of(state->conditions, w) + i;
             *known = goes_on && *known == MET ? MET : UNWATCHED;
         }
     }
@@ -135,27 +141,82 @@ FSM_LOCAL void fsm_is_made(const struct fsm_state *state, int64_t transition)
     }
 }
 
-/* Return the status of a condition's guard of the mode just entered; `fires`: its transition is due at once.
+/* Whether the condition of a guard, or its crossing, is met behind a jump.
 
-   `value`, `slope`: of the guard, negative where the condition is met.  At zero >= and <= are met, > and < where the guard
-   falls from there; one that is met already stays so where it falls however little.  An expression crosses zero where it
-   comes to it from the other side, or falls from it; where it was not watched before it has not crossed anything. */
+   `known`: before it.  `value`, `slope`: of the guard, negative where the condition is met.  At zero >= and <= are met, > and
+   < where the guard falls from there; one that is met already stays so where it falls however little. */
+static bool condition_is_met(const struct fsm_tables *tables, int64_t guard, enum known known, double value, double slope)
+{
+    double zero = fsm_graze_tolerance(tables, guard);
+    double least = known == MET ? 0.0 : zero / (FSM_FALLS_WITHIN * tables->tolerances->time_scale);
+    bool falls = slope < -least && value <= zero + 2.0 * fabs(slope) * tables->tolerances->coincidence;
+    bool at_zero_too = has_kind(tables, guard, FSM_WHEN_CROSSES) ? known == MET || known == UNMET
+                                                                 : has_kind(tables, guard, FSM_WHEN_WIDE);
+    return value < -zero || falls || (at_zero_too && value <= zero);
+}
+
+/* Whether a condition that is met becomes so: an expression that was not watched before has not crossed anything. */
+static bool becomes_met(const struct fsm_tables *tables, int64_t guard, enum known known)
+{
+    return known == UNMET || known == AT_ZERO || (known == UNWATCHED && !has_kind(tables, guard, FSM_WHEN_CROSSES));
+}
+
+/* Return the status of a condition's guard of the mode just entered; `fires`: its transition is due at once. */
 FSM_LOCAL enum fsm_guard_status fsm_arm_condition(const struct fsm_run *run, int64_t j, double value, double slope,
                                                   bool *fires)
 {
     const struct fsm_tables *tables = run->tables;
-    int64_t guard = tables->mode_guard_start.at[run->state->counters->mode] + j;
-    enum known known = (enum known)(int)*known_of(run, run->state->counters->mode, j);
-    double zero = fsm_graze_tolerance(tables, guard);
-    double least = known == MET ? 0.0 : zero / (FSM_FALLS_WITHIN * tables->tolerances->time_scale);
-    bool crosses = has_kind(tables, guard, FSM_WHEN_CROSSES);
-    bool falls = slope < -least && value <= zero + 2.0 * fabs(slope) * tables->tolerances->coincidence;
-    bool at_zero_too = crosses ? known == MET || known == UNMET : has_kind(tables, guard, FSM_WHEN_WIDE);
-    if (!(value < -zero || falls || (at_zero_too && value <= zero))) {
+    int64_t mode = run->state->counters->mode, guard = tables->mode_guard_start.at[mode] + j;
+    enum known known = (enum known)(int)*known_of(tables, run->state->conditions, mode, j);
+    if (!condition_is_met(tables, guard, known, value, slope)) {
         return FSM_GUARD_ARMED;
     }
-    *fires = known == UNMET || known == AT_ZERO || (known == UNWATCHED && !crosses);
+    *fires = becomes_met(tables, guard, known);
     return *fires ? FSM_GUARD_ARMED : FSM_GUARD_WAITING;
+}
+
+/* Note the conditions that become met, or cease to be, between two jumps of one instant, as between an impact and the reset
+   after it; `when` (n_transitions,): the scalars of the conditions there. */
+FSM_LOCAL void fsm_look_between(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector when)
+{
+    const struct fsm_tables *tables = r->tables;
+    int64_t mode = instant->mode, first = tables->mode_guard_start.at[mode];
+    for (int64_t j = 0; j < fsm_guard_count(tables, mode) && when.n > 0; j++) {
+        int64_t guard = first + j;
+        if (!is_condition(tables, guard) || fsm_is_bound(tables, guard) || fsm_is_kink(tables, guard)) {
+            continue;
+        }
+        int64_t w = tables->guard_contact.at[guard];
+        bool second = is_second(tables, mode, j), falls = second || AT(tables->transitions, w, FSM_TRANSITION_FALLS) != 0;
+        double value = falls ? when.at[w] : -when.at[w];
+        enum known known = (enum known)(int)*known_of(tables, instant->conditions, mode, j);
+        bool met = condition_is_met(tables, guard, known, value, 0.0);
+        if (met && becomes_met(tables, guard, known)) {
+            AT(r->between, w, second) = value;
+        } else if (!met && known == MET) {
+            AT(r->between, w, second) = -FSM_INFINITY;
+        }
+    }
+}
+
+/* Make the transitions due whose conditions became met between two jumps of the instant; those that ceased to be met may
+   become so again. */
+FSM_LOCAL void fsm_make_due_between(const struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    for (int64_t w = 0; w < r->between.n; w++) {
+        bool leaves = instant->reason != FSM_REASON_START || AT(r->tables->transition_leaves, w, r->outcome->mode) != 0;
+        double *entry = entry_of(instant->conditions, w);
+        for (int64_t i = 0; i < 2 && leaves; i++) {
+            double value = AT(r->between, w, i);
+            if (value == -FSM_INFINITY) {
+                entry[FSM_CONDITION_FIRST + i] = UNMET;
+            } else if (value < FSM_INFINITY) {
+                entry[FSM_CONDITION_DUE] = FSM_DUE_BY_CONDITION;
+                entry[FSM_CONDITION_VALUE] = value;
+                entry[FSM_CONDITION_SLOPE] = 0.0;
+            }
+        }
+    }
 }
 
 /* Arm the waiting guards of conditions that are not met any more where a step ends at an event. */

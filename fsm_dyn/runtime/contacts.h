@@ -175,6 +175,8 @@ struct fsm_resolution {
     fsm_indices jammed;            // 1: of an island for which no contact states are consistent
     fsm_indices moved;             // 1: a closed contact whose gap its reset map has changed
     fsm_indices answers;           // 1: a contact that answers an impulse of the transition, without rebound
+    fsm_matrix between;            // (n_transitions, 2): guards of the conditions that became met between two jumps, infinite:
+                                   // none did, minus infinite: it ceased to be
     int64_t transition;            // user-defined transition taken, -1: none
     bool placed;                   // the state comes from outside, or a reset map may have changed it
     struct fsm_outcome *outcome;
@@ -378,6 +380,8 @@ FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r);
 
 /* conditions.c */
 FSM_LOCAL void fsm_apply_reset(const struct fsm_resolution *r, int64_t address);
+FSM_LOCAL void fsm_look_between(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector when);
+FSM_LOCAL void fsm_make_due_between(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL bool fsm_only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL bool fsm_changes_no_motion(const struct fsm_resolution *r, fsm_vector x, fsm_vector c);
 

@@ -158,7 +158,8 @@ struct fsm_tables {
    compliant contacts (N);
    `energies`: kinetic and potential (J); `reach reach_rate` (n_contacts,): how far inside the ends of a face a
    contact is, of contacts with FSM_FLAG_LIMITED; `margin_slope` (n_contacts,): of corners on faces; `aspect`
-   (n_contacts,): how high above its face the rest of a shape stands (contact_features.c, compliant_contacts.c). */
+   (n_contacts,): how high above its face the rest of a shape stands (contact_features.c, compliant_contacts.c); `firm`
+   (n_contacts,); `when` (n_transitions,): the scalars whose zero crossings are conditions. */
 struct fsm_terms {
     fsm_vector whole;
     fsm_vector q_dot;
@@ -180,6 +181,8 @@ struct fsm_terms {
     fsm_vector reach_rate;
     fsm_vector margin_slope;
     fsm_vector aspect;
+    fsm_vector firm;
+    fsm_vector when;
     // As in the tables.
     fsm_indices row_begin, row_columns;
     fsm_indices mass_begin, mass_columns;

@@ -25,7 +25,7 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 33 * n * n + 125 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
-    floats += 3 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
+    floats += 4 * sizes->n_transitions + 3 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
     *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 11 * sizes->n_contacts + 126 * contacts +
                 sizes->max_guards + 450;
     return floats;
@@ -91,6 +91,7 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
                                .closed = fsm_arena_indices(arena, n_contacts),
                                .jammed = fsm_arena_indices(arena, n_contacts),
                                .moved = fsm_arena_indices(arena, n_contacts),
+                               .between = fsm_arena_matrix(arena, sizes->n_transitions, 2),
                                .answers = fsm_arena_indices(arena, n_contacts),
                                .transition = -1,
                                .outcome = outcome};
@@ -98,6 +99,9 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
     r.sigma = fsm_vector_part(r.context, sigma_at, sigma_at + n_contacts);
     for (int64_t i = 0; i < outcome->impulse.n; i++) {
         outcome->impulse.at[i] = 0.0;
+    }
+    for (int64_t i = 0; i < 2 * sizes->n_transitions; i++) {
+        r.between.at[i] = FSM_INFINITY;
     }
     evaluate(&r);
     outcome->mode = instant->mode;
@@ -222,8 +226,11 @@ static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
 
    The state it leads to is resolved as one that motion leads to: what approaches at a gap of zero strikes and rebounds.
    Contacts closed before it answer the impulses of a transition without rebound.  A closed contact whose gap the reset map
-   changes, by coordinates or by memory, opens, or penetrates. */
-static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
+   changes, by coordinates or by memory, opens, or penetrates.
+
+   `x` (n_q + n_u,): the state before the instant. */
+static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
+                             fsm_mark top)
 {
     if (r->transition < 0) {
         return FSM_CONTINUE;
@@ -231,6 +238,10 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
     int64_t address = AT(r->tables->transitions, r->transition, FSM_TRANSITION_RESET);
     if (address == 0) {
         return FSM_CONTINUE;
+    }
+    if (speeds_differ(r, x)) { // an impact came before
+        evaluate(r);
+        fsm_look_between(r, instant, r->terms->when);
     }
     bool impulsive = AT(r->tables->transitions, r->transition, FSM_TRANSITION_IMPULSE) != 0;
     fsm_vector gaps = fsm_arena_vector(r->arena, r->before.n);
@@ -249,7 +260,12 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
         return status;
     }
     fsm_arena_release(r->arena, top);
-    return resolve_impacts(r, instant, fsm_arena_copy(r->arena, r->state), near);
+    fsm_vector reset = fsm_arena_copy(r->arena, r->state), when = fsm_arena_copy(r->arena, r->terms->when);
+    status = resolve_impacts(r, instant, reset, near);
+    if (status == FSM_CONTINUE && !impulsive && speeds_differ(r, reset)) {
+        fsm_look_between(r, instant, when);
+    }
+    return status;
 }
 
 /* Impact without collision: friction jams, and the slip of the contacts that jam is stopped at once; returns a status. */
@@ -324,8 +340,9 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
         after = mode; // the same mode, in the chart in use
     }
     fsm_make_due_by_changes(r, instant, fsm_vector_from(x, tables->sizes->n_q));
-    bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
     outcome->mode = after;
+    fsm_make_due_between(r, instant);
+    bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
     outcome->notes->written_transition = r->transition;
     outcome->notes->changed = r->transition >= 0 || after != mode || state_changed || context_changed;
     int64_t stops = r->transition >= 0 ? AT(tables->transitions, r->transition, FSM_TRANSITION_STOP) : 0;
@@ -422,6 +439,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
     if (status != FSM_CONTINUE) {
         return status;
     }
+    fsm_vector when = fsm_arena_copy(r.arena, r.terms->when);
     fsm_mark top = fsm_arena_mark(r.arena);
     status = instant->reason == FSM_REASON_ZENO ? resolve_zeno(&r, instant) : resolve_impacts(&r, instant, x, near);
     if (status != FSM_CONTINUE) {
@@ -429,8 +447,11 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
     }
     if (speeds_differ(&r, x)) {
         fsm_void_limits(&r);
+        if (fsm_is_from_outside(instant->reason)) { // a jump came before the impact
+            fsm_look_between(&r, instant, when);
+        }
     }
-    status = resolve_reset(&r, instant, top);
+    status = resolve_reset(&r, instant, x, top);
     if (status != FSM_CONTINUE) {
         return status;
     }

@@ -9,10 +9,10 @@ import fsm_dyn
 from fsm_dyn.runtime.abi import Status
 from tests.exports.building import Machine, built, quick_units
 from tests.exports.test_c99 import check_same
-from tests.physics.test_jumps import BALL, CAUSES, all_of_them, model_of
+from tests.physics.test_jumps import BALL, CAUSES, PASSED, all_of_them, model_of
 
 
-@pytest.mark.parametrize("cause", sorted(CAUSES))
+@pytest.mark.parametrize("cause", sorted(CAUSES | PASSED))
 def test_c99_has_the_same_bits(cause, tmp_path):
     end = {"from": "*", "when": "t - 0.5", "stop": True}
     graph = fsm_dyn.compile(model_of(cause, [*all_of_them(), end]))
@@ -92,3 +92,17 @@ def test_inputs_of_units_are_triggers(graph, tmp_path, monkeypatch, version, kin
     assert found[0.6][2] == pytest.approx(
         7 * 0.2, abs=1e-6 if kind == "ModelExchange" else 7 * 0.05 + 1e-6
     )  # an interval later
+
+
+@pytest.mark.parametrize("kind", ["CoSimulation", "ModelExchange"])
+@pytest.mark.parametrize("version", ["fmu2", "fmu3"])
+def test_units_act_on_what_holds_between_two_jumps(tmp_path, monkeypatch, version, kind):
+    """An impact makes conditions true that the reset of its transition ends; one of them again at 1 m/s, none at 3."""
+    fmpy = pytest.importorskip("fmpy")
+    quick_units(monkeypatch)
+    graph = fsm_dyn.compile(model_of("impact, reset", all_of_them()) | {"outputs": {"n": "k"}})
+    run = fsm_dyn.simulate(graph, until=0.3)
+    path = fsm_dyn.export(graph, tmp_path, version) / "jump.fmu"
+    rows = fmpy.simulate_fmu(str(path), fmi_type=kind, stop_time=0.3, output_interval=0.05, output=["n", "y"])
+    assert rows[-1]["n"] == run["k"][-1] > run["k"][0]
+    assert rows[-1]["y"] == pytest.approx(run["y"][-1], abs=1e-6)

@@ -5,6 +5,7 @@ decides when it acts.
 """
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -84,11 +85,13 @@ CROSSINGS = {
 
 def model_of(cause, transitions):
     """Return the model in which `cause` makes Z jump, with these transitions behind it."""
-    found = {key: value for key, value in CAUSES[cause].items() if key not in ("Z", "jump")}
-    jump = [AT_T | CAUSES[cause]["jump"]] if "jump" in CAUSES[cause] else []
+    keys = (CAUSES | PASSED)[cause]
+    found = {key: value for key, value in keys.items() if key not in ("Z", "jump", "after")}
+    jump = [AT_T | keys["jump"]] if "jump" in keys else []
+    if "on" in keys.get("jump", {}):
+        del jump[0]["when"]
     memory = {"on": True, "level": 2, "k": 0} | found.pop("memory", {})
-    z = f"({CAUSES[cause]['Z']})"
-    texts = [item | {"when": item["when"].replace("Z", z)} for item in transitions]
+    texts = [item | {"when": item["when"].replace("Z", f"({keys['Z']})")} for item in transitions]
     return BALL | found | {"name": "jump", "memory": memory, "transitions": [*jump, *texts]}
 
 
@@ -120,6 +123,53 @@ def test_every_kind_by_every_cause(jump, options):
     run = fsm_dyn.simulate(jump, until=0.5, **options)
     assert log(run, {reason for _, reason in expected} | {*CONDITIONS}) == expected
     assert run["k"][-1] == len(expected)
+
+
+#: how Z, which is -6, is 3 between two jumps of one instant, and its number after the second
+PASSED = {
+    "impact, reset": CAUSES["impact"] | {"after": 1, "jump": {"on": "g closes", "reset": {"y_dot": "1"}}},
+    "impact, impulse": CAUSES["impact"]
+    | {"after": 1, "jump": {"on": "g closes", "impulse": [{"linear": "-2*N.y", "at": "P"}]}},
+    "impact, set": {
+        "after": -6,
+        "Z": "y_dot + n", "memory": {"n": 0}, "contacts": {"g": {"gap": "y", "restitution": 0.5}},
+        "jump": {"on": "g closes", "set": {"n": "-9"}},
+    },
+    "reset, impact": {
+        "after": -1,
+        "Z": "y_dot", "contacts": {"g": {"gap": "2 - y", "restitution": 1 / 3}},
+        "jump": {"reset": {"y": "2", "y_dot": "3"}},
+    },
+    "input, impact": {
+        "after": -6,
+        "Z": "F - y_dot - 12", "inputs": ["F"], "schedule": {"F": {"steps": [[0, 0], [T, 9]]}},
+        "contacts": {"g": {"lock": {"velocity": "y_dot - F + 6"}}}, "modes": {"held": {"g": "engaged"}},
+        "initial": BALL["initial"] | {"mode": "held"},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("cause", PASSED)
+def test_what_holds_between_two_jumps_of_one_instant(cause, options):
+    """What the first makes true acts though the second ends it; what it ends acts again if the second makes it true."""
+    path = [-6, 3, PASSED[cause]["after"]]
+    expected = [(0.0, text) for text, holds in CONDITIONS.items() if holds(-6)]
+    expected += [(T, text) for text, holds in CONDITIONS.items() if becomes(path, holds)]
+    crossed = {"Z": 0, "Z - 3": 3, "Z - 4": 4, "-Z": 0, "Z + abs(Z) - 1": 0.5}
+    for text, way in CROSSINGS:
+        sign = -1 if (text == "-Z") != (way == "falling") else 1
+        ways = (1, -1) if way == "both" else (sign,)
+        if any(becomes(path, lambda z, s=s, text=text: s * (z - crossed[text]) >= 0) for s in ways):
+            expected.append((T, f"{text} {way}"))
+    run = fsm_dyn.simulate(fsm_dyn.compile(model_of(cause, all_of_them())), until=0.25, **options)
+    assert log(run, {reason for _, reason in expected} | {*CONDITIONS}) == expected
+    assert run["k"][-1] == len(expected)
+
+
+def becomes(path, holds):
+    """Whether a condition becomes true along some values."""
+    return any(holds(after) and not holds(before) for before, after in pairwise(path))
 
 
 BLOCK = {
@@ -526,3 +576,54 @@ def test_a_reset_in_the_instant_of_an_impact_moves_the_body(y, speed, e, options
     assert run["y"][-1] == pytest.approx(y + 0.01 * after - 5e-4, abs=1e-9)
     assert run["y_dot"][-1] == pytest.approx(after - 0.1, abs=1e-9)
     assert run["k"][-1] == strikes
+
+
+#: a ball strikes the floor at 4 m/s and a transition waits for it: what it does to a speed after the impact
+ON_CLOSING = {
+    "set": ({"set": {"k": "k + 1"}}, lambda v: v),
+    "reset": ({"reset": {"y_dot": "1"}}, lambda v: 1.0),
+    "impulse away": ({"impulse": [{"linear": "1*N.y", "at": "P"}]}, lambda v: v + 1.0),
+    "impulse towards": ({"impulse": [{"linear": "-1*N.y", "at": "P"}]}, lambda v: max(v - 1.0, 0.0)),
+    "because": ({"because": "it closes"}, lambda v: v),
+}
+
+
+@pytest.mark.parametrize("e", [0.0, 0.5])
+@pytest.mark.parametrize("to", [None, "free", "rest"])
+@pytest.mark.parametrize("does", ON_CLOSING)
+def test_a_transition_that_waits_for_a_closing_contact_keeps_its_impact(does, to, e):
+    """The floor takes its impulse in each case, and holds a ball that does not rebound."""
+    keys, effect = ON_CLOSING[does]
+    if does == "because" and to is None:
+        keys = {"set": {"k": "k + 1"}} | keys
+    model = BALL | {
+        "name": "onto",
+        "memory": {"k": 0},
+        "loads": [{"gravity": "-10*N.y"}],
+        "contacts": {"floor": {"gap": "y", "restitution": e}, "roof": {"gap": "9 - y"}},
+        "modes": {"free": {"floor": "open"}, "rest": {"floor": "closed"}},
+        "transitions": [{"from": "*", "on": "floor closes"} | ({} if to is None else {"to": to}) | keys],
+        "initial": {"y": 0.8},
+    }
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(model))
+    speed = effect(4.0 * e)
+    for options in RUNS.values():
+        run = simulator.run(until=0.41, **options)
+        (struck,) = run.transitions
+        answer = max(1.0 - 4.0 * e, 0.0) if does == "impulse towards" else 0.0
+        assert struck.impulse["floor"] == pytest.approx(4.0 * (1.0 + e) + answer)
+        assert run["y"][-1] == pytest.approx(0.01 * speed - 5e-4 if speed > 0.0 else 0.0, abs=1e-9)
+        assert run["y_dot"][-1] == pytest.approx(speed - 0.1 if speed > 0.0 else 0.0, abs=1e-9)
+        assert run["k"][-1] == ("set" in keys)
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+def test_what_holds_before_an_impact_at_the_start(options):
+    """A ball begins on the floor at -6 m/s and rebounds: it was faster than 5 m/s, at the start of the run."""
+    keys = {"contacts": {"g": {"gap": "y", "restitution": 0.5}}, "initial": {"y": 0, "y_dot": -6}}
+    seen = [{"from": "*", "when": when, "stop": False, "set": {"k": "k + 1"}} for when in ("y_dot < -5", "y_dot > 2")]
+    late = [{"from": "*", "when": "y_dot < -7", "set": {"k": "9"}}]
+    model = BALL | {"name": "begun", "memory": {"k": 0}, "transitions": [*seen, *late]} | keys
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.1, **options)
+    assert [item.cause for item in run.transitions] == ["start, g impacts and rebounds", "y_dot < -5", "y_dot > 2"]
+    assert run["k"][-1] == 2

@@ -145,10 +145,10 @@ static void take_terms(struct room *room, struct fsm_machine *m, const struct fs
     fsm_vector *vectors[] = {
         &terms->b,           &terms->gamma,        &terms->residual, &terms->static_friction, &terms->kinetic_friction,
         &terms->restitution, &terms->tangential_restitution, &terms->closes_if,    &terms->elastic,  &terms->energies,        &terms->reach,
-        &terms->reach_rate,  &terms->margin_slope, &terms->aspect};
+        &terms->reach_rate,  &terms->margin_slope, &terms->aspect,   &terms->firm,            &terms->when};
     int64_t lengths[] = {s->n_rows,     s->n_rows,     s->n_rows, s->n_contacts, s->n_contacts, s->n_contacts,
                          s->n_contacts, s->n_contacts, s->n_contacts, 2,         s->n_contacts, s->n_contacts, s->n_contacts,
-                         s->n_contacts};
+                         s->n_contacts, s->n_contacts, s->n_transitions};
     if (at == NULL) {
         return; // counting: the views take no memory
     }

@@ -67,7 +67,8 @@ def make_tables(
     )
     sizes[[Sizes.N_ROWS, Sizes.N_MODES, Sizes.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
     sizes[Sizes.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
-    sizes[Sizes.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 10 * contacts + 2
+    size = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 11 * contacts + 2 + len(transitions)
+    sizes[Sizes.N_TERMS] = size
     unenclosed = guard_enclosures([None] * len(modes), [len(mode[3]) for mode in modes])
     values: dict[str, Any] = {
         "sizes": sizes,
