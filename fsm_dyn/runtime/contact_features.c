@@ -679,7 +679,8 @@ static bool is_behind_end(const struct fsm_resolution *r, int64_t k, double gap)
 /* Mark the contacts whose gaps are zero, to within `near` (m); false if one is deeper than the gap tolerance.
 
    In the course of a run a contact that is near but has not fired is left to close by itself: closing it would move
-   it. */
+   it.  A transition to a mode in which a contact is open releases it if it was closed before; one that closes in this
+   instant has its impact. */
 static bool mark_closed(const struct fsm_resolution *r, double near)
 {
     const struct fsm_tables *tables = r->tables;
@@ -688,12 +689,12 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
         if ((tables->contact_flags.at[k] & FSM_FLAG_RIGID) == 0) {
             continue;
         }
-        bool released = r->transition >= 0 && AT(tables->transition_states, r->transition, k) == FSM_CONTACT_FREE;
         if (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) {
             r->closed.at[k] = 1;
         } else if (r->before.at[k] != FSM_CONTACT_FREE && r->moved.at[k] == 0) {
+            bool released = r->transition >= 0 && AT(tables->transition_states, r->transition, k) == FSM_CONTACT_FREE;
             r->closed.at[k] = !released && r->event.at[k] != FSM_EVENT_LEAVES;
-        } else if (r->terms->closes_if.at[k] != 0.0 && !released && fsm_within_face(tables, r->terms, k)) {
+        } else if (r->terms->closes_if.at[k] != 0.0 && fsm_within_face(tables, r->terms, k)) {
             int64_t row = AT(tables->contact_rows, k, 0);
             double gap = r->terms->residual.at[row], small = fsm_gap_tolerance(tables, row);
             // a guard that was seen in this instant, and changed nothing, is watched from somewhat below zero on
