@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 BUDGET = ROOT / "tests" / "prose_budget.json"
 
 #: Most uses per 1,000 words.
-BOUNDS = {"what": 1.0, "where": 2.5, "that": 8.0}
+BOUNDS = {"what": 0.9, "where": 2.0, "that": 7.5}
 
 
 def prose_of(source):

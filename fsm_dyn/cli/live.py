@@ -145,7 +145,7 @@ def _coupled(graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 @dataclass(frozen=True)
 class Following:
-    """What follows a run: its recording, ports of a server for Foxglove and of the viewer Rerun."""
+    """Outputs of a live run: its recording, ports of a server for Foxglove and of the viewer Rerun."""
 
     record: Path | None = None
     foxglove: int | None = None

@@ -402,7 +402,7 @@ def graph_command(
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Draw what a run visits, or with --all the mode graph; or write that for other programs.
+    """Draw the modes visited by a run, or with --all the mode graph; or write that for other programs.
 
     Text goes to the terminal unless --out names a file.
     """
@@ -439,7 +439,7 @@ def graph_command(
 
 
 def _draw_run(graph: ModeGraph, target: Path, kind: str) -> None:
-    """Run the model and draw what it visits."""
+    """Run the model and draw the modes visited."""
     import fsm_dyn
     from fsm_dyn import plot
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import NamedTuple
 
-LONGEST_WORD = 180  # longest word or quotation of the input that a message repeats
+LONGEST_WORD = 180  # longest word or quotation of the input repeated by a message
 
 
 class Location(NamedTuple):
@@ -123,7 +123,7 @@ class EnergyWarning(UserWarning):
 
 
 class StartWarning(UserWarning):
-    """A run begins where a contact of its model cannot act."""
+    """A run begins out of the reach of a contact."""
 
 
 class StepWarning(UserWarning):
@@ -139,29 +139,29 @@ class PhaseWarning(ModelWarning):
 
 
 class VariantWarning(ModelWarning):
-    """A variant of a model adds an entry whose name is almost that of another."""
+    """A variant of a model adds an entry with almost the name of another."""
 
 
 class ComponentWarning(ModelWarning):
-    """A requirement of a component has no effect in the model that uses it."""
+    """A requirement of a component has no effect in the model around it."""
 
 
 class UnusedWarning(ModelWarning):
-    """A model declares a quantity that nothing in it uses."""
+    """A model declares a quantity without use."""
 
 
 def warn_of_energy(model: str, texts: Iterable[str]) -> None:
-    """Warn of energy balances that do not close, at the line of the caller outside the package."""
+    """Warn of open energy balances, at the line of the caller outside the package."""
     _warn_of(EnergyWarning, model, texts)
 
 
 def warn_of_start(model: str, texts: Iterable[str]) -> None:
-    """Warn of starts where contacts cannot act, at the line of the caller outside the package."""
+    """Warn of starts out of the reach of contacts, at the line of the caller outside the package."""
     _warn_of(StartWarning, model, texts)
 
 
 def warn_of_steps(model: str, texts: Iterable[str]) -> None:
-    """Warn of steps shortened for guards that were not decided, at the line of the caller outside the package."""
+    """Warn of steps shortened for undecided guards, at the line of the caller outside the package."""
     _warn_of(StepWarning, model, texts)
 
 

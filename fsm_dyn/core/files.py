@@ -76,7 +76,7 @@ def _temporary(target: Path) -> Path:
 # -- Changes of a file under edit ----------------------------------------------------------------------------
 #
 # Changes are detected by modification time and size: this needs no package, works on every file system, and takes the
-# two steps of an editor that replaces files as one change.
+# the two steps of an editor replacing a file as one change.
 
 INTERVAL: Final = 0.15  # s between two looks
 

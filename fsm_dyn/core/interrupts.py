@@ -77,7 +77,7 @@ def asked_to_end(on_request: Callable[[int], None] = lambda before: None) -> Ite
 
 @contextlib.contextmanager
 def held_back() -> Iterator[Asked]:
-    """Defer Ctrl-C while something is made or ended that must not stay half done; then pass it on.
+    """Defer Ctrl-C while something is made or ended, so that it is not left half done; then pass it on.
 
     It goes to the previous handler, which by default raises KeyboardInterrupt. A request to terminate is deferred
     likewise if the program handles it.

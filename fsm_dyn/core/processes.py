@@ -32,9 +32,9 @@ Result = TypeVar("Result")
 
 
 def give_way() -> None:
-    """Lower the priority of the calling thread, where threads have one of their own (Linux).
+    """Lower the priority of the calling thread, on systems with priorities of threads (Linux).
 
-    Threads that it starts later have it too.
+    Threads started later by it have it too.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError):  # a limit of the system
@@ -97,7 +97,7 @@ def _copies(spawn: SpawnContext, count: int, data: memoryview) -> Iterator[tuple
     """A pipe with the given number of copies of a pickled object, and the lock under which a process takes one.
 
     They are not arguments of the processes: arguments go through a pipe whose other end stays open in this process,
-    which would wait for ever for a process that ends before it has read them.
+    which would wait for ever for a process ended before it has read them.
     """
     theirs, ours = spawn.Pipe(duplex=False)
 

@@ -338,7 +338,7 @@ class RunController:
             self.on_model_end(counts[TickCounts.STATUS])
 
     def tell_rest(self) -> None:
-        """Emit at the end what the limited rate of events has held back."""
+        """Emit at the end the events deferred by their limited rate."""
         self._next_word = 0
         self._tell_of_device()
 

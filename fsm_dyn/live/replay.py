@@ -39,7 +39,7 @@ _SUPPLIES: Final = 8  # most modes supplied in a tick of the copy
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a copy of the run met within its horizon."""
+    """Events met by a copy of the run within its horizon."""
 
     time: float  # model time of the first transition, s
     # source, target: contact states before and after it
@@ -61,7 +61,7 @@ class Foresight:
         self._place, self._rate, self._grip = (tick.slot[k * n_a + coupled] for k in range(3))
 
     def follow(self, command: Mapping[str, Any]) -> None:
-        """Take over what a command of the run changed: parameters or its speed."""
+        """Take over the changes by a command of the run: parameters or its speed."""
         if command["do"] == "set":
             self._stepper.set_parameters(command["values"])
         elif command["do"] == "speed":
@@ -140,7 +140,7 @@ _QUIET: Final = 0.05  # s between looks at a run that rests
 
 
 class Lookout:
-    """Thread of the session that lets a copy run ahead, and reports to the tick process what it found.
+    """Thread of the session: lets a copy run ahead, and reports its findings to the tick process.
 
     ``make``: makes the copy; called in the thread, as this takes a second. ``latest``: returns the latest row and the
     contact states of its mode; None while the run rests. ``events``: returns the commands carried out since the last

@@ -309,9 +309,9 @@ class LiveSession:
     def samples(self, since: int = 0) -> tuple[Samples, int]:
         """Return rows as of :meth:`rows` as samples, and the number to ask from next.
 
-        They give what a row determines: ``multipliers``, ``outputs``, energies, ``pins`` with the forces in all
-        connections. It is computed here when asked for; a tick does no more for it. Equations of connections are
-        derived at their first use.
+        They have all quantities determined by a row: ``multipliers``, ``outputs``, energies, ``pins`` with the forces
+        in all connections. They are computed here when asked for; a tick does no more for them. Equations of
+        connections are derived at their first use.
         """
         # loaded on request: no tick waits for it
         from fsm_dyn.live.tick_samples import samples_of_rows

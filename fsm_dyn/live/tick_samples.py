@@ -18,7 +18,7 @@ from fsm_dyn.run.record import RunModel, run_model
 from fsm_dyn.run.samples import Samples, kernel_context
 
 RunModels: TypeAlias = dict[tuple[tuple[tuple[int, ...], ...], bytes], RunModel]
-"""What rows are read by, by the contact states of their modes and the parameters."""
+"""Programs that read rows, by the contact states of their modes and the parameters."""
 
 _MODELS: Final = 8  # kept for later rows
 _HARMLESS: Final = frozenset({"run", "pause", "step"})  # commands that change neither state nor laws

@@ -86,7 +86,7 @@ class LiveViewers:
         self._thread.start()
 
     def report(self) -> ViewerReport:
-        """Return what was shown and lost."""
+        """Return the counts of messages shown and lost."""
         return {
             "rows": self._count,
             "dropped": sum(viewer.dropped for viewer in self._viewers),
@@ -188,7 +188,7 @@ class _Viewer:
         self.something.set()
 
     async def send(self) -> None:
-        """Send what waits, until cancelled."""
+        """Send waiting messages, until cancelled."""
         while True:
             await self.something.wait()
             self.something.clear()
@@ -346,7 +346,7 @@ class FoxgloveServer:
 
 
 def _head(subscription: int, time: int) -> bytes:
-    """Return what precedes the content of a message at a time, ns."""
+    """Return the header of a message at a time, ns."""
     return struct.pack("<BIQ", _DATA, subscription, time)
 
 
@@ -446,7 +446,7 @@ class Rerun:
         self._rows, self._transitions, self._sent = [], [], time.monotonic()
 
     def close(self) -> None:
-        """Send what waits, and end the connection."""
+        """Send waiting messages, and end the connection."""
         if self._log is not None:
             self._send(self._log)
             self._log.recording.disconnect()

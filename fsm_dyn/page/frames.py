@@ -49,7 +49,7 @@ class Impact:
 
 
 def placed_pins(pins: Pins) -> list[Pin]:
-    """Return the connections that have a place, without contacts."""
+    """Return the connections with a place, without contacts."""
     return [pin for pin in pins.values() if pin.info.kind != "contact" and np.isfinite(pin.at).all()]
 
 
@@ -61,7 +61,7 @@ def loads_payload(
     flat: Floats | None,
     packed: Callable[[Floats, str], str],
 ) -> Any:
-    """Return the payload of the connections of a finished run that have a place, without its contacts.
+    """Return the payload of the connections of a finished run with a place, without its contacts.
 
     ``samples``: in order. ``clock``, shape (n,): their times on the page, s. ``flat``, shape (2, 3): projection from N
     to the page; None: vectors in N, which the page projects itself. ``packed``: returns an array of any shape as base
@@ -101,7 +101,7 @@ def loads_payload(
 
 
 def live_loads(samples: Samples, words: Words, flat: Floats | None) -> dict[str, Any]:
-    """Return names and words of the connections of a live run that have a place; see :func:`live_forces`."""
+    """Return names and words of the connections of a live run with a place; see :func:`live_forces`."""
     pins = placed_pins(samples.pins)
     return {
         "axes": 3 if flat is None else 2,
@@ -228,7 +228,7 @@ class Quantities:
         self._evaluator = evaluator
 
     def _of_connections(self, graph: ModeGraph) -> list[Quantity]:
-        """Return the outputs of connections that the model lists, and compile their program."""
+        """Return the outputs of connections listed in the model, and compile their program."""
         automaton = graph.automaton
         columns = [column for _, column in listed_outputs(automaton.mechanism.pins)]
         self._pins: Kernel | None = None
@@ -448,7 +448,7 @@ class FrameEncoder:
         return [{"contact": contacts[one.contact].name, "kind": one.kind} for one in self.forces.locations]
 
     def _pitches(self) -> dict[str, float]:
-        """Return the sound frequency of contacts that have one, Hz."""
+        """Return the sound frequencies of contacts with one, Hz."""
         contacts = self.graph.automaton.mechanism.contacts.values()
         return {
             contact.name: evaluate_expression(contact.sound_frequency, self.graph.values)
@@ -466,7 +466,7 @@ class FrameEncoder:
         return found
 
     def guards(self) -> list[list[dict[str, str]]]:
-        """Return the lists of guards that frames refer to by their numbers."""
+        """Return the lists of guards, whose numbers are in frames."""
         automaton = self.evaluator.automaton
         return [guard_texts(automaton, reader.mode.guards, self.words) for reader in self.evaluator.readers]
 

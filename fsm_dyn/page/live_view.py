@@ -262,7 +262,7 @@ APART: Final = 0.03  # s, least interval of audible impacts of one contact, unle
 
 
 class ImpactSounds:
-    """Impacts of a session; much faster than the event log, so that it can be polled often.
+    """Impacts of a session; much faster than the event log, to be polled often.
 
     ``automaton``: of the coupled model.
     """
@@ -412,7 +412,7 @@ class LiveView:
         self.phases = LivePhases(self.evaluator) if self.graph.automaton.mechanism.phases else None
 
     def payload(self) -> dict[str, Any]:
-        """Return the payload of the run that does not change from frame to frame."""
+        """Return the payload of the run without the parts that change from frame to frame."""
         mechanism = self.graph.automaton.mechanism
         return {
             "kind": "model",

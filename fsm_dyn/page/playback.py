@@ -480,7 +480,7 @@ class Reruns:
 
 
 class PlaybackSession:
-    """Recorded run and the pages that show it, all at the same row.
+    """Recorded run and its pages, all at the same row.
 
     ``make``: returns the recorded run; may take seconds. ``name``: shown until then. ``before``: returns an earlier
     run, shown behind it. ``live``: whether pages can go back to a live run.

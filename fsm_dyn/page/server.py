@@ -335,7 +335,7 @@ def make_app(
 
 
 def _catalogue_routes(catalogue: Catalogue | None, check: Callable[[str], None]) -> list[Route]:
-    """Return the routes of the models that pages may start; ``check`` raises for a wrong token."""
+    """Return the routes of the models open to pages; ``check`` raises for a wrong token."""
 
     def offered(request: Request) -> Catalogue:
         check(request.path_params["token"])
@@ -486,7 +486,7 @@ HEADERS: Final = 10.0  # s, timeout for the headers of a request
 
 @dataclass(frozen=True)
 class WatchedFile:
-    """File that is recompiled when saved, and its model as on the command line."""
+    """File recompiled when saved, and its model as on the command line."""
 
     path: Path
     model: str
@@ -573,7 +573,7 @@ def _serve_until_asked(
 
 
 class Connection(H11Protocol):
-    """HTTP connection that is closed without a request within ``HEADERS`` seconds."""
+    """HTTP connection, closed without a request within ``HEADERS`` seconds."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout."""
@@ -596,7 +596,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Server that installs no signal handlers, as the run has to end cleanly after it."""
+    """Server without signal handlers, as the run has to end cleanly after it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -662,7 +662,7 @@ async def _begin(source: LiveBroadcast, graph: ModeGraph | FsmDynError) -> None:
 async def _watch(watched: WatchedFile, source: LiveBroadcast) -> None:
     """Recompile a file after it has changed and is stable; on an error the run continues.
 
-    A file that is saved during compilation is compiled again from the start.
+    A file saved during compilation is compiled again from the start.
     """
     file = FileChanges(watched.path)
     compiling: asyncio.Task[None] | None = None

@@ -440,7 +440,7 @@ _TEXTURES: Final = {"": None, "lines": "////", "dots": "...."}
 
 
 def run_graph(trajectory: Trajectory, narrow: bool = False) -> Figure:
-    """Draw the graph of a run: at most twelve boxes, of what it visited, in the order of their first visits.
+    """Draw the graph of a run: at most twelve boxes, of phases or modes, in the order of their first visits.
 
     Parameters
     ----------
