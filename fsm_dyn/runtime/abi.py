@@ -124,7 +124,7 @@ STATUS_TEXTS: Final[dict[int, tuple[str, str, str]]] = {
     Status.NON_FINITE: (
         "non-finite state",
         "The state or its derivative became infinite or not a number.",
-        "look for a division by zero or a root of a negative number in the loads, or shorten the step",
+        "look for a division by zero or a root of a negative number in the loads and transitions, or shorten the step",
     ),
     Status.CHATTERING: (
         "chattering",

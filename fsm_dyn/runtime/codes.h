@@ -22,7 +22,7 @@
       "loosen rtol and atol, use method='radau' if the model is stiff, and look for a law that jumps or grows "        \
       "without bound at this time")                                                                                    \
     X(NON_FINITE, 10, "non-finite state", "The state or its derivative became infinite or not a number.",              \
-      "look for a division by zero or a root of a negative number in the loads, or shorten the step")                  \
+      "look for a division by zero or a root of a negative number in the loads and transitions, or shorten the step")  \
     X(CHATTERING, 11, "chattering", "Transitions follow each other at one event time without limit.",                  \
       "check the transitions recorded last: give user-defined transitions a hysteresis, or contacts friction or "      \
       "less restitution")                                                                                              \

@@ -235,18 +235,27 @@ FSM_LOCAL void fsm_rearm_conditions(const struct fsm_run *run)
 
 /* -- Reset maps of user-defined transitions, and transitions that change no motion (docs/theory.md, "Conditions"). */
 
-/* Apply the assignments of a user-defined reset, all at once from the values before. */
-FSM_LOCAL void fsm_apply_reset(const struct fsm_resolution *r, int64_t address)
+/* Apply the assignments of a user-defined reset, all at once from the values before.
+
+   Returns whether they leave finite numbers finite; nothing is assigned otherwise. */
+FSM_LOCAL bool fsm_apply_reset(const struct fsm_resolution *r, int64_t address)
 {
     int64_t n_x = r->state.n, n_memory = r->tables->sizes->n_memory, memory = fsm_memory_at(r->tables->sizes);
     fsm_vector after = fsm_arena_vector(r->arena, n_x + n_memory);
     ((fsm_kernel)(intptr_t)address)(r->t, r->state.at, r->context.at, after.at);
+    for (int64_t i = 0; i < after.n; i++) {
+        double before = i < n_x ? r->state.at[i] : r->context.at[memory + i - n_x];
+        if (!fsm_is_finite(after.at[i]) && fsm_is_finite(before)) {
+            return false;
+        }
+    }
     for (int64_t i = 0; i < n_x; i++) {
         r->state.at[i] = after.at[i];
     }
     for (int64_t i = 0; i < n_memory; i++) {
         r->context.at[memory + i] = after.at[n_x + i];
     }
+    return true;
 }
 
 /* Whether a user-defined transition is all that happens, and asks for no contact state. */
@@ -271,9 +280,8 @@ FSM_LOCAL bool fsm_changes_no_motion(const struct fsm_resolution *r, fsm_vector 
     }
     fsm_mark top = fsm_arena_mark(r->arena);
     fsm_vector whole = fsm_arena_copy(r->arena, r->terms->whole);
-    fsm_apply_reset(r, address);
+    bool same = fsm_apply_reset(r, address);
     r->tables->terms.at[0](r->t, r->state.at, r->context.at, r->terms->whole.at);
-    bool same = true;
     for (int64_t i = 0; i < x.n; i++) {
         same = same && r->state.at[i] == x.at[i];
     }

@@ -379,7 +379,7 @@ FSM_LOCAL bool fsm_readmit_fired_choices(const struct fsm_resolution *r, const s
 FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r);
 
 /* conditions.c */
-FSM_LOCAL void fsm_apply_reset(const struct fsm_resolution *r, int64_t address);
+FSM_LOCAL bool fsm_apply_reset(const struct fsm_resolution *r, int64_t address);
 FSM_LOCAL void fsm_look_between(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector when);
 FSM_LOCAL void fsm_make_due_between(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL bool fsm_only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant);

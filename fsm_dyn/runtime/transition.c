@@ -251,7 +251,9 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
         bool touches = r->closed.at[k] == 1 || (row >= 0 && gaps.at[k] <= fsm_gap_tolerance(r->tables, row));
         r->answers.at[k] = impulsive && touches;
     }
-    fsm_apply_reset(r, address);
+    if (!fsm_apply_reset(r, address)) {
+        return FSM_NON_FINITE;
+    }
     evaluate(r);
     mark_moved_contacts(r, gaps);
     double near = r->tables->tolerances->gap;
