@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import comb
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from fsm_dyn.core.arrays import Floats
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.run.continuation import Saver, restore
 from fsm_dyn.run.executable import FirstRow, SavedState
-from fsm_dyn.run.input_signals import KERNEL, InputSignals
+from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.integrators import METHOD
 from fsm_dyn.run.loop_state import (
     LoopState,
@@ -361,7 +361,6 @@ class _Stiff:
         drive: InputSignals,
         method_packed: Packed,
         method: str,
-        jacobians: Sequence[int],
         saver: Saver | None = None,
     ) -> None:
         from scipy.integrate import BDF, Radau
@@ -381,7 +380,6 @@ class _Stiff:
         self.since = 0  # steps taken since the last event
         self.unlimited = 0.0  # s, step length of the solver without the limit of a change point, 0: not limited
         self.max_step = float(self.options.numbers[OptionNumbers.MAX_STEP])
-        self.jacobians = tuple(jacobians)
         self.saver = saver
         self.solver: Any = None
         self.first_step: float | None = None
@@ -427,19 +425,13 @@ class _Stiff:
         return work.k[: len(x)].copy()
 
     def jacobian(self, t: float, x: Floats) -> Floats:
-        """Return the derivative of x_dot with respect to x, shape (n, n), by a kernel or by central differences.
+        """Return the derivative of x_dot with respect to x, shape (n, n), by central differences.
 
         The steps of the differences follow the size of each state but never exceed 1e-3 of its unit, so that a
         coordinate that grows without bound (a wheel's angle) does no harm.
         """
         n = len(x)
         result = np.empty((n, n))
-        mode = int(self.loop.state.counters[Counters.MODE])
-        if mode < len(self.jacobians) and self.jacobians[mode]:
-            self.derivative(t, x)  # for the inputs in the context
-            kernel = KERNEL(self.jacobians[mode])
-            kernel(t, self.loop.work.y.ctypes.data, self.loop.state.c.ctypes.data, result.ctypes.data)
-            return result
         for j in range(n):
             unit = float(self.loop.tables.state_unit[j])
             d = min(_DIFFERENCE * max(unit, abs(float(x[j]))), _FARTHEST * unit)
@@ -687,7 +679,6 @@ def run_stiff(
     method_packed: Packed,
     drive: InputSignals,
     mode_source: ModeProvider | None,
-    jacobians: Sequence[int],
     progress: Callable[[float], None] | None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
@@ -698,11 +689,10 @@ def run_stiff(
     ``loop``: tables, state and arena. ``options``, tuple[st.Options, Packed]: of the stepper, as a structure and
     packed. ``method``: ``radau`` or ``bdf``. ``method_packed``: the adaptive explicit method for which `loop` has
     workspace; it advances to the end of a Zeno sequence. ``mode_source``: provides modes missing in the tables.
-    ``jacobians``: addresses of the kernels of the Jacobians, by mode. ``progress``: called with the time reached, s.
-    ``resumed``: the state from which the run continues, and its first row. ``renewed``: whether another method made
-    that state: the solver restarts.
+    ``progress``: called with the time reached, s. ``resumed``: the state from which the run continues, and its first
+    row. ``renewed``: whether another method made that state: the solver restarts.
     """
-    stiff = _Stiff(loop, options, drive, method_packed, method, jacobians, saver)
+    stiff = _Stiff(loop, options, drive, method_packed, method, saver)
     options[0].counts[OptionCounts.CHUNK] = 1
     options[0].counts[OptionCounts.BEFORE_END] = 0
     if resumed is not None and saver is not None:

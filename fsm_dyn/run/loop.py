@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fsm_dyn.core.arrays import Codes, Floats
-from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.run import structures as st
 from fsm_dyn.run.continuation import NEARLY_SPENT, Saver, restore
 from fsm_dyn.run.executable import FirstRow, SavedState
@@ -48,7 +48,7 @@ from fsm_dyn.runtime.library import RunStructure, advance, end_is_near
 
 RTOL: Final = 1e-9
 ATOL: Final = 1e-12
-MOST_AT_ONCE: Final = 100  # transitions in one instant
+MOST_AT_ONCE: Final = 100  # transitions in one instant; ten times as many in a microsecond
 _FIRST_CHUNK: Final = 2000
 _CHUNK_SECONDS: Final = 0.1
 
@@ -70,9 +70,7 @@ def run_automaton(
     *,
     drive: InputSignals | None = None,
     mode_source: ModeProvider | None = None,
-    max_instant: int = MOST_AT_ONCE,
     mask: Codes | None = None,
-    jacobians: Sequence[int] = (),
     workspace: Workspace | None = None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
@@ -83,14 +81,11 @@ def run_automaton(
     ``tables``, ``x0``, ``c0``, ``mode0``: the automaton, coordinates and speeds (n_q + n_u,), context (its inputs are
     overwritten from ``drive``) and mode at ``t0``; the resolution at the start may choose another mode. ``options``:
     with ``until``; of ``method``, ``rtol``, ``atol``, ``step``, ``max_step``, ``max_steps`` and ``progress`` any.
-    ``drive``: inputs over time; all zero without. ``mode_source``: asked for missing modes and charts. ``max_instant``:
-    bound on the transitions in one instant (ten times as many in a microsecond). ``mask``, int8 array, shape (1 or
-    n_modes, n_q + n_u): zero for states outside the error estimate. ``jacobians``: for ``radau`` and ``bdf``: per mode
-    the address of a kernel of the derivative of ``x_dot`` with respect to the state, row by row; 0, and modes beyond
-    the sequence, mean central differences. ``workspace``: memory of earlier runs in this thread. ``saver``,
-    ``resumed``: saves the state to continue from; the saved state and the row recorded last, with which the recording
-    begins: ``max_steps`` are further ones then, and the values at ``t0`` are overwritten. ``saved_by``: the method that
-    made the saved state, if it is another one or had another step.
+    ``drive``: inputs over time; all zero without. ``mode_source``: asked for missing modes and charts. ``mask``, int8
+    array, shape (1 or n_modes, n_q + n_u): zero for states outside the error estimate. ``workspace``: memory of earlier
+    runs in this thread. ``saver``, ``resumed``: saves the state to continue from; the saved state and the row recorded
+    last, with which the recording begins: ``max_steps`` are further ones then, and the values at ``t0`` are
+    overwritten. ``saved_by``: the method that made the saved state, if it is another one or had another step.
 
     Raises InputError: an argument is impossible.
 
@@ -106,13 +101,13 @@ def run_automaton(
     before = tableau("dopri5" if saved_by in STIFF_METHODS else saved_by) if saved_by else method
     stages = max(int(item[0].counts[MethodCounts.STAGES]) for item in (method, before))
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
-    steps = set_options(loop, options, _FIRST_CHUNK, max_instant, saver is not None, mask)
+    steps = set_options(loop, options, _FIRST_CHUNK, saver is not None, mask)
     if options.method in STIFF_METHODS:
         # scipy takes a fifth of a second to import, and few runs need it
         from fsm_dyn.run.implicit_methods import run_stiff
 
         return run_stiff(
-            loop, steps, options.method, method[1], drive, mode_source, jacobians, options.progress, saver, resumed,
+            loop, steps, options.method, method[1], drive, mode_source, options.progress, saver, resumed,
             renewed=bool(saved_by),
         )  # fmt: skip
     return _run_windows(
@@ -159,12 +154,7 @@ def end_of(options: RunOptions) -> float:
 
 
 def set_options(
-    loop: LoopState,
-    options: RunOptions,
-    chunk: int,
-    max_instant: int,
-    saves: bool = False,
-    mask: Codes | None = None,
+    loop: LoopState, options: RunOptions, chunk: int, saves: bool = False, mask: Codes | None = None
 ) -> tuple[Options, Packed]:
     """Return the options of a run with their structure, written over those of the run before in this memory."""
     n = len(loop.state.x)
@@ -177,7 +167,7 @@ def set_options(
         structure = loop.options
     rtol = RTOL if options.rtol is None else options.rtol
     structure[0].numbers[:] = end_of(options), options.step or 0.0, options.max_step, rtol
-    structure[0].counts[:] = chunk, options.max_steps, max_instant, 2**62, saves
+    structure[0].counts[:] = chunk, options.max_steps, MOST_AT_ONCE, 2**62, saves
     structure[0].atol[:] = ATOL if options.atol is None else _one_for_each_state(options.atol, n)
     return structure
 
@@ -195,9 +185,6 @@ def _one_for_each_state(atol: float | Sequence[float] | Floats, n: int) -> Float
 
 def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, options: RunOptions) -> None:
     method, until, step = options.method, end_of(options), options.step or 0.0
-    if method not in METHODS and method not in STIFF_METHODS:
-        known = (*METHODS, *STIFF_METHODS)
-        raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
     for name, found, wanted in (
         ("x0", len(x), sizes[Sizes.N_Q] + sizes[Sizes.N_U]),
         ("c0", len(c), st.context_length(sizes)),

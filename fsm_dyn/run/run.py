@@ -21,7 +21,7 @@ from fsm_dyn.run.encounters import event_times
 from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import locate
 from fsm_dyn.run.input_signals import InputSignals
-from fsm_dyn.run.loop import MOST_AT_ONCE, end_of, set_options, tableau
+from fsm_dyn.run.loop import end_of, set_options, tableau
 from fsm_dyn.run.loop_state import LoopState, Rows, Workspace, begin
 from fsm_dyn.run.outcomes import COMPLETE
 from fsm_dyn.run.pins import PinImpulses, of_connection
@@ -228,7 +228,7 @@ class _Batch:
             share = self.rows // ROWS
             loop.buffers = st.new_buffers(tables, self.rows, _TRANSITIONS * share, _PASSAGES * share)
             loop.buffers_packed = st.BUFFERS.pack(loop.buffers)
-        options = set_options(loop, given, _CHUNK, MOST_AT_ONCE)
+        options = set_options(loop, given, _CHUNK)
         run = loop.run(self.inputs.packed, packed, options[1])
         state, work = loop.state_packed.table, loop.work_packed.table
         self.kept = run, self.starts, state.copy(), work.copy(), self.inputs, options  # as long as they are in use

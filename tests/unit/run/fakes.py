@@ -19,7 +19,7 @@ _DOUBLES = ctypes.POINTER(ctypes.c_double)
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_double, _DOUBLES, _DOUBLES, _DOUBLES)
 
 
-FURTHER = {"drive", "mode_source", "max_instant", "mask", "jacobians", "workspace", "saver", "resumed"}
+FURTHER = {"drive", "mode_source", "mask", "workspace", "saver", "resumed"}
 
 
 class Kernel:

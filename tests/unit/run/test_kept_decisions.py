@@ -63,7 +63,7 @@ def fired_again(graph, change, written=-1):
     state.work.u_before[:] = [*x[2:3], change]
     state.work.notes[Notes.CHANGED], state.work.notes[Notes.WRITTEN_TRANSITION] = change != 0.0, written
     method = loop.tableau("dopri5")[1]
-    handle = state.run(given.drive.packed, method, loop.set_options(state, RunOptions(1.0), 1, 10)[1])
+    handle = state.run(given.drive.packed, method, loop.set_options(state, RunOptions(1.0), 1)[1])
     fires = internals().arm(ctypes.addressof(handle), mode)
     assert run.armed[falling] == GuardStatus.ARMED
     return fires, guards[2 * most + falling]
