@@ -587,14 +587,7 @@ def source(machine: ExportedMachine) -> str:
     if machine.pins is not None:
         model["pins"], model["n_pins"] = kernel("pins", machine.pins), str(len(machine.forces.units))
     model["reads_time"] = str(int(reads_time(machine)))
-    if has_settable_start(machine.automaton):
-        model |= {name: data.array(name, values) for name, values in start_states(machine.automaton).items()}
-    if start_parameters(machine):
-        program, stated = start_values(machine)
-        model |= {
-            "start_values": kernel("start_values", program), "start_stated": data.array("start_stated", stated),
-            "start_reads": data.array("start_reads", start_reads(machine)),
-        }  # fmt: skip
+    model |= start_fields(machine, data, kernel)
     model |= {name: data.array(name, values) for name, values in parameter_limits(machine).items()}
     parts = [f'/* {machine.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     known.keep()
@@ -605,6 +598,20 @@ def source(machine: ExportedMachine) -> str:
         parts.append(f"static const struct {kind} {prefix}_{name} = {initialiser(fields)};\n")
     parts.append(f"const struct fsm_model {prefix}_model = {initialiser(model)};\n")
     return "\n".join(parts)
+
+
+def start_fields(machine: ExportedMachine, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
+    """Return the fields of a start that can be set, and of parameters that enter it."""
+    fields: dict[str, str] = {}
+    if has_settable_start(machine.automaton):
+        fields |= {name: data.array(name, values) for name, values in start_states(machine.automaton).items()}
+    if start_parameters(machine):
+        program, stated = start_values(machine)
+        fields |= {
+            "start_values": kernel("start_values", program), "start_stated": data.array("start_stated", stated),
+            "start_reads": data.array("start_reads", start_reads(machine)),
+        }  # fmt: skip
+    return fields
 
 
 def embedded_fields(machine: ExportedMachine, data: Any) -> dict[str, str]:
