@@ -346,6 +346,7 @@ def _mean(values: Floats) -> float:
 
 _DIFFERENCE: Final = 6e-6  # of a state, by which it is differenced
 _FARTHEST: Final = 1e-3  # in the unit of the state: differences go no farther
+_STIFF_BEGIN: Final = 1e-3  # of the last step before an event: a shorter estimate is taken
 _STARTED: Final = 5  # steps after an event, left by bdf to radau
 _SAVED_EVERY: Final = 200  # steps, after an interruption the run is continued from there
 _SMALL_SHIFT: Final = 10.0  # times the tolerance of a step, up to which a projection leaves the solver as it is
@@ -536,6 +537,10 @@ class _Stiff:
         given = self.first_step
         if kind is not self.starter and self.starter is not self.solver_class:
             given = None  # the order falls: let the length be found again
+        if given is not None and self.since == 0:
+            # over many periods of a stiff contact the filtered error of radau is small: the spring would seem to rest
+            length = self.first_length(kind, target)
+            given = length if length < _STIFF_BEGIN * given else given
         may_matter = self.saver is not None and target == self.until
         before = (self.loop.state.c.copy(), self.solver, self.first_step)
         self.first_step = given
@@ -599,6 +604,13 @@ class _Stiff:
                 self.solver.step()
             except ValueError:  # scipy refuses a Jacobian with entries not finite
                 return Status.NON_FINITE
+        if self.solver.status == "failed" and not isinstance(self.solver, self.starter):
+            # begun with its first order, bdf may need steps below the resolution of time: they are left to radau
+            self.since, self.solver, self.first_step = 0, None, None
+            return self.step()
+        if self.solver.status == "failed" and self.ease_rounding(target):
+            with np.errstate(all="ignore"):
+                self.solver.step()
         if self.solver.status == "failed":
             return Status.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else Status.NON_FINITE
         self.first_step = float(getattr(self.solver, "h_abs", self.solver.step_size))
@@ -621,6 +633,25 @@ class _Stiff:
         rtol, unit = float(self.options.numbers[OptionNumbers.RTOL]), self.loop.tables.state_unit
         scale = self.options.atol + rtol * np.maximum(np.abs(x), unit)
         return float(np.max(10.0 * np.finfo(float).eps * largest / scale, initial=0.0))
+
+    def ease_rounding(self, target: float) -> bool:
+        """Make the solver again with tolerances above the rounding of coordinates; return whether that is a change.
+
+        The rounding of a coordinate moves a stiff force on a light body, and with it the speeds in the time constant
+        of the Jacobian. The iteration of a step, long or short, does not converge below that.
+        """
+        J, y = self.solver.J, np.abs(self.loop.state.x)
+        fastest = float(np.max(np.abs(np.linalg.eigvals(J)))) if np.all(np.isfinite(J)) else 0.0  # 1/s
+        rtol, atol = self.accuracy()
+        by = np.finfo(float).eps * (np.abs(J) @ y) / fastest if fastest > 0.0 else np.zeros(len(y))
+        if not np.any(by > 0.1 * newton_tolerance(rtol) * (atol + rtol * y)):
+            return False
+        self.first_step = None
+        self.solver = self.make(self.starter, target)
+        self.solver.newton_tol = newton_tolerance(rtol)
+        self.solver.max_step = min(self.max_step, 1.0 / fastest)
+        ease_step(self.solver, by)
+        return True
 
     def ease(self, unlimited: float) -> None:
         """Give the solver the tolerances of its next step; ``unlimited``: the result of :func:`limit_step` (s)."""
