@@ -478,6 +478,16 @@ def object_code(text: str, optimisation: int = OPTIMISATION) -> bytes:
         raise RunError(f"LLVM refused a program: {error}") from error
 
 
+def _kept_code(text: str) -> bytes:
+    """Compile a module without addresses, or take its object code from disk."""
+    objects, key = ObjectCache.default(), _key([hashlib.sha256(text.encode()).hexdigest()], OPTIMISATION)
+    code = objects.load(key)
+    if code is None:
+        code = object_code(text)
+        objects.store(key, code)
+    return code
+
+
 def link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
     """Load object code into this process; return the owner of its addresses, or None on failure.
 
@@ -553,7 +563,7 @@ _loops: list[object] = []  # the code, for the life of the process
 @cache
 def _rows_loop() -> Callable[..., None]:
     """Return the function that calls a kernel at rows."""
-    library = link(object_code(_LOOP.format(triple=target().triple)), ["fsm_dyn_rows"])
+    library = link(_kept_code(_LOOP.format(triple=target().triple)), ["fsm_dyn_rows"])
     if library is None:
         raise RunError("the machine code made by LLVM cannot be loaded here")
     _loops.append(library)
@@ -565,24 +575,30 @@ def _rows_loop() -> Callable[..., None]:
 # A kernel knows only time, state, context and result. If one routine serves many kernels, a few instructions of
 # machine code bind its data to it, and the caller treats it like any kernel.
 #
-# The instructions read the bound data from memory, so an unused kernel can be bound again: LLVM never frees loaded
-# code completely.
+# The instructions read routine and bound data from memory, so an unused kernel can be bound again: LLVM never frees
+# loaded code completely. No address stands in them: the code is the same in all processes, which find it on disk.
 
+_BOUND = """
+target triple = "{triple}"
+@fsm_dyn_routine = dso_local global i64 0
+@fsm_dyn_bound = dso_local global [{words} x i64] zeroinitializer
+"""
 _CLOSURE = """
-define void @{name}(double %t, ptr %x, ptr %c, ptr %out) {{
+define void @fsm_dyn_closure_{number}(double %t, ptr %x, ptr %c, ptr %out) {{
   %state = ptrtoint ptr %x to i64
   %context = ptrtoint ptr %c to i64
   %result = ptrtoint ptr %out to i64
-  %routine = inttoptr i64 {routine} to ptr
-  %at = inttoptr i64 {place} to ptr
-  %next = getelementptr i64, ptr %at, i64 1
+  %address = load i64, ptr @fsm_dyn_routine
+  %routine = inttoptr i64 %address to ptr
+  %at = getelementptr i64, ptr @fsm_dyn_bound, i64 {first}
+  %next = getelementptr i64, ptr @fsm_dyn_bound, i64 {second}
   %first = load i64, ptr %at
   %second = load i64, ptr %next
   %done = call i64 %routine(i64 %first, i64 %second, double %t, i64 %state, i64 %context, i64 %result)
   ret void
 }}
 """
-_LEAST: Final = 32  # kernels made at once
+_AT_ONCE: Final = 32  # kernels are made in multiples of so many: few numbers of them are kept on disk
 
 
 class _Pool:
@@ -590,7 +606,7 @@ class _Pool:
 
     def __init__(self, routine: int) -> None:
         self._routine = routine
-        self._kept: list[object] = []  # code and places, for the life of the process
+        self._kept: list[object] = []  # the code, for the life of the process
         self._free: list[tuple[int, memoryview]] = []
         self._lock = threading.Lock()
 
@@ -598,7 +614,7 @@ class _Pool:
         """Return a kernel for each pair: its address, and the memory of its bound data."""
         with self._lock:
             if len(self._free) < len(bound):
-                self._make(max(_LEAST, len(bound)))
+                self._make(_AT_ONCE * -(-len(bound) // _AT_ONCE))
             taken = [self._free.pop() for _ in bound]
         for (_, place), pair in zip(taken, bound, strict=True):
             place[0], place[1] = pair
@@ -609,17 +625,19 @@ class _Pool:
         self._free.extend(taken)
 
     def _make(self, count: int) -> None:
-        places = np.zeros((count, 2), np.int64)
-        names = [f"fsm_dyn_closure_{i}" for i in range(count)]
-        text = f'target triple = "{target().triple}"\n' + "".join(
-            _CLOSURE.format(name=name, routine=self._routine, place=places[i].ctypes.data)
-            for i, name in enumerate(names)
+        text = _BOUND.format(triple=target().triple, words=2 * count) + "".join(
+            _CLOSURE.format(number=i, first=2 * i, second=2 * i + 1) for i in range(count)
         )
-        library = link(object_code(text), names)
+        names = [f"fsm_dyn_closure_{i}" for i in range(count)]
+        # not by `link`: each pool has memory of its own
+        library = _link(_kept_code(text), ["fsm_dyn_routine", "fsm_dyn_bound", *names])
         if library is None:
             raise RunError("the machine code made by LLVM cannot be loaded here")
-        self._kept += [library, places]
-        self._free += [(int(library[name]), memoryview(places[i])) for i, name in enumerate(names)]
+        self._kept.append(library)
+        ctypes.c_int64.from_address(library["fsm_dyn_routine"]).value = self._routine
+        bound = (ctypes.c_int64 * (2 * count)).from_address(library["fsm_dyn_bound"])
+        places = memoryview(bound).cast("B").cast("q")
+        self._free += [(int(library[name]), places[2 * i : 2 * i + 2]) for i, name in enumerate(names)]
 
 
 _pools: dict[int, _Pool] = {}

@@ -1,5 +1,6 @@
 """What is loaded and let go again, time after time, takes no more room."""
 
+import ctypes
 import gc
 import sys
 
@@ -7,7 +8,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.programs import kernels
-from fsm_dyn.programs import kernels as bound_kernels
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+INTEGER = ctypes.c_int64
+ROUTINE = ctypes.CFUNCTYPE(INTEGER, INTEGER, INTEGER, ctypes.c_double, INTEGER, INTEGER, INTEGER)
 
 
 def loaded(monkeypatch):
@@ -44,18 +48,40 @@ def test_code_that_nobody_uses_is_kept_within_bounds(monkeypatch):
 
 def test_closures_are_bound_again(monkeypatch):
     """One that is in use is never given to another."""
-    pool = bound_kernels._Pool(1)
-    monkeypatch.setattr(bound_kernels, "_pools", {1: pool})
+    pool = kernels._Pool(1)
+    monkeypatch.setattr(kernels, "_pools", {1: pool})
     count = loaded(monkeypatch)
-    held = bound_kernels.BoundKernels(1, [(1, 2), (3, 4)])
+    held = kernels.BoundKernels(1, [(1, 2), (3, 4)])
     for _ in range(100):
-        other = bound_kernels.BoundKernels(1, [(5, 6)] * 3)
+        other = kernels.BoundKernels(1, [(5, 6)] * 3)
         assert not set(other.addresses) & set(held.addresses)
         assert len(set(other.addresses)) == 3
     assert len(count) == 1
-    many = bound_kernels.BoundKernels(1, [(7, 8)] * 100)
+    many = kernels.BoundKernels(1, [(7, 8)] * 100)
     assert len({*many.addresses, *held.addresses}) == 102
     assert len(count) == 2
+
+
+def test_closures_of_each_routine_have_their_own_data_and_are_compiled_once(monkeypatch):
+    monkeypatch.setattr(kernels, "_pools", {})
+    made, real = [], kernels.object_code
+    monkeypatch.setattr(kernels, "object_code", lambda text: made.append(text) or real(text))
+    called = []
+    routines = [ROUTINE(lambda *given, name=name: called.append((name, *given)) or 0) for name in "ab"]
+    bound = [[(10 * k + j, -j) for j in range(40)] for k in range(2)]
+    held = [
+        kernels.BoundKernels(ctypes.cast(routine, ctypes.c_void_p).value, pairs)
+        for routine, pairs in zip(routines, bound, strict=True)
+    ]
+    for one in held:
+        for number, place in enumerate(one.addresses):
+            KERNEL(place)(0.5 * number, 1, 2, 3)
+    assert called == [
+        (name, *pair, 0.5 * number, 1, 2, 3)
+        for name, pairs in zip("ab", bound, strict=True)
+        for number, pair in enumerate(pairs)
+    ]
+    assert len(made) == 1
 
 
 @pytest.mark.long
