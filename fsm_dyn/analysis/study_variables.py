@@ -237,7 +237,11 @@ def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
         pin_programs_of(graph).outputs(of_connections)
     for name in chosen:
         if name not in known and name not in of_connections:
-            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
+            mechanism = graph.automaton.mechanism
+            listed = (
+                f"write `outputs: {{{name}_output: {name}}}`" if name in (*mechanism.memory, *mechanism.inputs) else ""
+            )
+            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=listed or did_you_mean(name, known))
 
 
 def pin_programs_of(graph: ModeGraph) -> PinPrograms:

@@ -113,6 +113,8 @@ def resolve(name_or_path: str | Path) -> Path:
     if path.exists() and not path.is_file():
         raise InputError(f"{path} cannot be read", found="a pipe or device", allowed="a file")
     if not path.is_file():
+        if path.is_symlink():
+            raise InputError(f"{path} links to no file", found=str(path.readlink()), remedy="name the file itself")
         near = did_you_mean(path.name, [p.name for p in path.parent.glob("*.yaml")]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file {path}", found=str(name_or_path), remedy=near or "check the path")
     return path

@@ -125,3 +125,27 @@ def test_some_requirements_and_quantities(cart):
         fsm_dyn.tolerance_study(cart, requirements=["nea"], **settings)
     with pytest.raises(InputError, match="'y' is no quantity"):
         fsm_dyn.tolerance_study(cart, outputs=["y"], **settings)
+
+
+def test_the_remedy_for_memory_and_inputs_as_quantities_works():
+    text = """
+fsm_dyn: 1
+name: ball
+coordinates: {y: m}
+memory: {n: 0}
+inputs: {push: N}
+points: {P: {from: O, at: y*N.y}}
+bodies: {ball: {center: P, mass: 1 kg}}
+contacts: {ground: {gap: y, restitution: 0.5}}
+loads: [{force: (push - 9 N)*N.y, at: P}]
+transitions: [{from: "*", on: ground closes, set: {n: n + 1}}]
+initial: {y: 0.5 m}
+"""
+    settings = {"vary": {"initial.y": [0.5, 2.0]}, "until": 0.5, "jobs": 1}
+    for name, finals in (("n", [1.0, 0.0]), ("push", [0.0, 0.0])):
+        with pytest.raises(InputError, match=f"'{name}' is no quantity") as refused:
+            fsm_dyn.study(fsm_dyn.compile(load(text=text)), outputs=[name], **settings)
+        listed = f"outputs: {{{name}_output: {name}}}"
+        assert listed in str(refused.value)
+        found = fsm_dyn.study(fsm_dyn.compile(load(text=f"{text}{listed}\n")), **settings)
+        assert [row.final[f"{name}_output"] for row in found.rows] == finals

@@ -42,3 +42,10 @@ def test_a_missing_file_names_the_nearest_beside_it(tmp_path):
         models.resolve(tmp_path / "dor.yaml")
     with pytest.raises(InputError, match="is a folder"):
         models.resolve(tmp_path)
+
+
+def test_a_link_to_no_file_is_named_as_such(tmp_path):
+    (tmp_path / "door.yaml").symlink_to(tmp_path / "gone.yaml")
+    with pytest.raises(InputError, match=r"door\.yaml links to no file") as caught:
+        models.resolve(tmp_path / "door.yaml")
+    assert caught.value.found.endswith("gone.yaml")
