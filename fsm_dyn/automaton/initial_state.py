@@ -37,6 +37,8 @@ def active_features(
     rows, times the mechanism's own unit of time (m); ``closed``: numbers of the touching contacts, corners on faces
     included; ``touching``: a gap or speed below this is zero (m).
     """
+    if not closed:
+        return set()  # terms that corners alone need are not evaluated then
     rates = {k: float(speeds[contacts[k].normal_row]) for k in closed}
     ends = [k for k in closed if terms["margin_slope"][k] and abs(terms["reach"][k]) <= touching]
     corners = {k: _corners(contacts, terms, k, touching) for k in ends}
