@@ -576,7 +576,7 @@ def _rows_loop() -> Callable[..., None]:
 # machine code bind its data to it, and the caller treats it like any kernel.
 #
 # The instructions read routine and bound data from memory, so an unused kernel can be bound again: LLVM never frees
-# loaded code completely. No address stands in them: the code is the same in all processes, which find it on disk.
+# loaded code completely. They contain no address: the code is the same in all processes, which find it on disk.
 
 _BOUND = """
 target triple = "{triple}"
@@ -629,7 +629,7 @@ class _Pool:
             _CLOSURE.format(number=i, first=2 * i, second=2 * i + 1) for i in range(count)
         )
         names = [f"fsm_dyn_closure_{i}" for i in range(count)]
-        # not by `link`: each pool has memory of its own
+        # not by `link`, which loads the same code once: pools have separate memory
         library = _link(_kept_code(text), ["fsm_dyn_routine", "fsm_dyn_bound", *names])
         if library is None:
             raise RunError("the machine code made by LLVM cannot be loaded here")

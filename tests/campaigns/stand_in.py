@@ -1,4 +1,4 @@
-"""Stands in for a case of a campaign: a module that processes import without the package."""
+"""A case of a campaign for tests: a module that processes import without the package."""
 
 import os
 
