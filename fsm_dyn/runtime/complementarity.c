@@ -533,7 +533,7 @@ static double longest_step(const double *a, const double *d, int64_t size, doubl
 {
     double square = d[0] * d[0] - tail_product(d, d, size), half = a[0] * d[0] - tail_product(a, d, size);
     double depth = fsm_square(depth_of(a, size)), inner = half * half - square * depth;
-    double slope = inner < 0.0 ? 0.0 : sqrt(inner) - half;
+    double slope = sqrt(fsm_larger(inner, 0.0)) - half; // of a point within the cone, below zero by rounding alone
     return slope > 0.0 ? fsm_smaller(most, depth / slope) : most;
 }
 

@@ -348,6 +348,21 @@ static void narrow_choices(struct fsm_arena *arena, const struct fsm_contact_pro
     }
 }
 
+/* Leave each contact only the choice to stick; false if some contact may not, or if complementarity proposes choices. */
+static bool narrow_to_rest(const struct fsm_contact_problem *problem)
+{
+    bool rests = !is_complementary(problem);
+    for (int64_t k = 0; k < problem->normal.n; k++) {
+        rests = rests && AT(problem->allowed, k, FSM_CHOICE_HOLD);
+    }
+    for (int64_t k = 0; rests && k < problem->normal.n; k++) {
+        for (int64_t choice = 0; choice < FSM_CHOICE_COUNT; choice++) {
+            AT(problem->allowed, k, choice) = choice == FSM_CHOICE_HOLD;
+        }
+    }
+    return rests;
+}
+
 /* List the contacts of one island and their rows. */
 static void list_island(const struct fsm_contact_problem *problem, fsm_indices island, int64_t number,
                         fsm_indices *members, fsm_indices *rows)
@@ -379,10 +394,21 @@ static int64_t solve_part(struct fsm_arena *arena, const struct fsm_contact_prob
     bool large = members.n > FSM_ENUMERATED;
     struct fsm_contact_problem part = fsm_subproblem(arena, problem, members, rows);
     struct fsm_contact_solution found = fsm_allocate_solution(arena, members.n, rows.n);
-    if (large) {
+    int64_t status = FSM_INCONSISTENT, rested = 0;
+    bool done = false;
+    if (large && narrow_to_rest(&part)) { // of what rests, motions with fewer contacts are not looked for
+        status = solve_island(arena, &part, tolerance, &found, log, result);
+        done = status == FSM_CONTINUE && !result->all_braced;
+        rested = done ? 0 : result->tried;
+        part = done ? part : fsm_subproblem(arena, problem, members, rows);
+    }
+    if (large && !done) {
         narrow_choices(arena, &part, found.choices, tolerance);
     }
-    int64_t status = solve_island(arena, &part, tolerance, &found, log, result);
+    if (!done) {
+        status = solve_island(arena, &part, tolerance, &found, log, result);
+        result->tried += rested;
+    }
     if (large && result->consistent == 0) { // once more: contacts that hardly slide are to slide
         int64_t tried = result->tried;
         part = fsm_subproblem(arena, problem, members, rows);

@@ -112,6 +112,7 @@ struct fsm_enumeration_result {
     int64_t motions;      // different motions of consistent candidates that need no static friction, counted up to 2
     int64_t continuity;   // 1: of several motions the only one in which all contacts that last stick
     int64_t braced;       // candidates whose contacts can brace each other, where there is one in which none can
+    int64_t all_braced;   // 1: there are consistent candidates, and the contacts of each can brace each other
     int64_t undetermined; // candidates that leave the motion indeterminate
     int64_t shared;       // candidates whose motion depends on how redundant contacts share the load
     int64_t non_finite;   // candidates whose forces or motions are not numbers

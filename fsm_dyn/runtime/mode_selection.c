@@ -205,6 +205,7 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
             }
         }
     } while (next_candidate(trial.choices, problem->allowed));
+    result.all_braced = result.consistent > 0 && least >= FSM_BRACING;
     if (least >= FSM_BRACING) {
         result.braced = 0;
     }

@@ -185,20 +185,30 @@ FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const stru
     fsm_arena_release(step->arena, top);
     return change;
 }
-/* -- What stuck sticks on if any impulses within the laws hold it (docs/theory.md, "Time stepping").
+/* -- What rests stays at rest if any impulses within the laws hold it (docs/theory.md, "Time stepping").
 
    Where contacts share friction, sticking and sliding can both satisfy all laws of a step, and the sweeps, which begin
    without impulses, may end in either.  The motion stays as it was, as at an event of a force. */
 
 #define FSM_HOLDS 1e-9 // part of the fastest speed that impulses which hold contacts may leave
 
-/* Whether a contact takes part: it stuck in the step before, one-sided, its friction in proportion to its own impulse. */
-static bool may_stick_on(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k)
+/* Whether row `r` of the step rests where the step begins. */
+static bool row_rests(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t r, double fastest)
+{
+    int64_t row = active->rows.at[r];
+    double speed = fsm_row_speed(step->terms, row, step->u);
+    return fabs(speed) <= FSM_STILL_SLIP * fastest * step->tables->row_unit.at[row];
+}
+
+/* Whether a contact takes part: at rest where the step begins, one-sided, its friction in proportion to its own impulse. */
+static bool may_stick_on(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k, double fastest)
 {
     const int64_t other = FSM_FLAG_TWO_SIDED | FSM_FLAG_COMPLIANT | FSM_FLAG_SWITCHED | FSM_FLAG_FRICTION_ONLY |
                           FSM_FLAG_FORCE_LIMIT | FSM_FLAG_LOADED;
-    return active->normal.at[k] >= 0 && step->codes.at[k] == FSM_CONTACT_HELD &&
-           (step->tables->contact_flags.at[k] & other) == 0;
+    int64_t flags = step->tables->contact_flags.at[k], a = active->normal.at[k], b = active->tangent.at[k];
+    return a >= 0 && (flags & other) == 0 && row_rests(step, active, a, fastest) &&
+           (b < 0 || (row_rests(step, active, b, fastest) &&
+                      ((flags & FSM_FLAG_IN_SPACE) == 0 || row_rests(step, active, b + 1, fastest))));
 }
 
 /* Place of the last tangent row of contact `k`, or of its normal row. */
@@ -209,12 +219,13 @@ static int64_t last_row(const struct fsm_time_step *step, const struct fsm_activ
 }
 
 /* List the contacts of islands in which every contact may stick on. */
-static fsm_indices list_stuck(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K)
+static fsm_indices list_stuck(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                              double fastest)
 {
     int64_t n = K.n, count = active->normal.n;
     fsm_indices owner = fsm_arena_indices(step->arena, n), free = fsm_arena_indices(step->arena, count);
     for (int64_t k = 0; k < count; k++) {
-        free.at[k] = !may_stick_on(step, active, k);
+        free.at[k] = !may_stick_on(step, active, k, fastest);
         for (int64_t i = 0; i < 2; i++) {
             int64_t r = i == 0 ? active->normal.at[k] : active->tangent.at[k];
             for (int64_t last = i == 0 ? r : last_row(step, active, k); r >= 0 && r <= last; r++) {
@@ -296,7 +307,7 @@ static bool within_laws(const struct fsm_time_step *step, const struct fsm_activ
     return true;
 }
 
-/* Find impulses that hold contacts which stuck in the step before and are redundant, if there are any within the laws.
+/* Find impulses that hold redundant contacts which rest where the step begins, if there are any within the laws.
 
    Where `solved` and nothing slips, nothing is looked for.  `before` (n,): speeds without impulses of contacts; `speed`,
    `impulse` (n,): those after are written, where true. */
@@ -304,7 +315,7 @@ FSM_LOCAL bool fsm_stick_on(const struct fsm_time_step *step, const struct fsm_a
                             fsm_vector before, double fastest, bool solved, fsm_vector speed, fsm_vector impulse)
 {
     fsm_mark top = fsm_arena_mark(step->arena);
-    fsm_indices stuck = list_stuck(step, active, K), place = fsm_arena_indices(step->arena, K.n);
+    fsm_indices stuck = list_stuck(step, active, K, fastest), place = fsm_arena_indices(step->arena, K.n);
     fsm_indices rows = fsm_indices_first(fsm_arena_indices(step->arena, K.n), 0);
     bool moves = !solved;
     for (int64_t i = 0; i < stuck.n; i++) {

@@ -103,20 +103,18 @@ def test_a_ball_slips_in_a_groove_that_is_tilted(order, mirrored, mu):
         assert not stepped.warnings
 
 
-def release(normals, axis, mu, faces=720):
-    """The angle about an axis at which the weight leaves the sum of the cones, by bisection."""
+def release(points, normals, mu, weight, faces=720):
+    """The angle at which the weight, a function of it, leaves the sum of the cones at some points, by bisection."""
     columns = []
-    for normal in normals.values():
+    for point, normal in zip(points, normals, strict=True):
         along = np.linalg.svd(np.array([normal]))[2][1:]
         for angle in np.arange(faces) * 2.0 * pi / faces:
             force = np.asarray(normal) + mu * (cos(angle) * along[0] + sin(angle) * along[1])
-            columns.append([*force, *np.cross(-np.asarray(normal), force)])
+            columns.append([*force, *np.cross(point, force)])
     matrix = np.array(columns).T
 
     def holds(angle):
-        down = np.array([0.0, 0.0, -1.0])
-        turned = down * cos(angle) + np.cross(axis, down) * sin(angle) + axis * (axis @ down) * (1.0 - cos(angle))
-        right = np.array([*-turned, 0.0, 0.0, 0.0])
+        right = np.array([*-weight(angle), 0.0, 0.0, 0.0])
         return linprog(np.ones(matrix.shape[1]), A_eq=matrix, b_eq=right, method="highs").status == 0
 
     low, high = 0.0, pi / 2
@@ -142,7 +140,11 @@ def test_a_ball_leaves_a_corner_when_no_forces_hold_it(seed):
     axis = np.array([cos(direction), sin(direction), 0.0])
     x, y = (float(v) for v in np.cross(axis, [0.0, 0.0, -1.0])[:2])
     graph = fsm_dyn.compile(ball(normals, f"m*g*(sin(p*t)*(({x!r})*A.x + ({y!r})*A.y) - cos(p*t)*A.z)"))
-    expected = release(normals, axis, mu)
+    side = np.array([x, y, 0.0])
+    expected = release(
+        [-np.array(n) for n in normals.values()], normals.values(), mu,
+        lambda angle: sin(angle) * side - cos(angle) * np.array([0.0, 0.0, 1.0]),
+    )  # fmt: skip
     for way in EXACT:
         run = fsm_dyn.simulate(graph, expected + 0.01, parameters={"mu": mu, "p": 1.0}, **way)
         moving = np.flatnonzero(np.abs(run.u).max(axis=1) > 1e-9)
@@ -150,6 +152,124 @@ def test_a_ball_leaves_a_corner_when_no_forces_hold_it(seed):
         assert run.transitions[0].time == pytest.approx(expected, abs=1e-5), way
     run = fsm_dyn.simulate(graph, expected + 0.01, parameters={"mu": mu, "p": 1.0}, method="moreau_jean", step=1e-3)
     assert 0.0 <= run.transitions[0].time - expected < 2e-3
+
+
+def body(shapes, contacts, inertia, weight, **points):
+    """A free body of 2 kg at the origin, under its weight, a vector."""
+    return {
+        "fsm_dyn": 1, "name": "body",
+        "parameters": {"m": f"{M} kg", "g": f"{G} m/s^2", "mu": 0.3, "p": "1 rad/s"},
+        "coordinates": {"x": "m", "y": "m", "z": "m"},
+        "frames": {"B": {"parent": "N", "euler_parameters": "e"}},
+        "points": {"C": {"from": "O", "at": "x*N.x + y*N.y + z*N.z"}, **points},
+        "bodies": {"solid": {"frame": "B", "center": "C", "mass": "m", "inertia": inertia}},
+        "speeds": {**{f"v{i}": f"rate({i})" for i in "xyz"}, **{f"w{i}": f"dot(omega(B), B.{i})" for i in "xyz"}},
+        "shapes": shapes,
+        "contacts": {f"on_{name}": {"between": ["body", name], "friction": "mu"} for name in contacts},
+        "loads": [{"force": weight, "at": "C"}],
+        "initial": {"x": "0 m"},
+    }  # fmt: skip
+
+
+def vector(parts):
+    return "(" + " + ".join(f"({float(part)!r})*N.{axis}" for part, axis in zip(parts, "xyz", strict=True)) + ")"
+
+
+@pytest.mark.parametrize(("order", "mirrored", "degrees"), [("LR", False, 45.0), ("RL", True, 60.0)])
+def test_a_wheel_rolls_in_the_bottom_of_a_groove(order, mirrored, degrees):
+    """A thin disk stands on both faces in one point: six forces, of which three count."""
+    sides = {name: (0.0, sign * sin(radians(degrees)), cos(radians(degrees))) for name, sign in (("L", -1), ("R", 1))}
+    shapes = {"body": {"disk": {"frame": "B", "center": "C", "axis": "B.y", "radius": f"{R} m"}}}
+    shapes |= {name: {"plane": {"from": "O"}, "side": vector(side)} for name, side in sides.items()}
+    along = -0.3 if mirrored else 0.3
+    inertia = {"xx": f"m*{R}**2*(1 m)**2/4", "yy": f"m*{R}**2*(1 m)**2/2", "zz": f"m*{R}**2*(1 m)**2/4"}
+    wheel = body(shapes, order, inertia, f"m*g*{vector((sin(along), 0.0, -cos(along)))}")
+    wheel["initial"]["z"] = f"{R} m"
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile(wheel))
+    for way in WAYS:
+        run = simulator.run(0.3, **way)
+        assert not run.transitions
+        assert run.q[-1, 0] == pytest.approx(0.5 * 0.3**2 * G * sin(along) * 2.0 / 3.0, rel=1e-7), way
+        assert np.abs(run.q[-1, 1]) < 1e-8
+
+
+@pytest.mark.parametrize(("order", "sense", "heading"), [("ijk", 1.0, 0.4), ("kij", -1.0, 2.0)])
+def test_a_ball_leaves_three_spheres_when_no_forces_hold_it(order, sense, heading):
+    rng = np.random.default_rng(order == "kij")
+    angles, leans = np.arange(3) * 2.0 * pi / 3 + rng.uniform(-0.3, 0.3, 3), rng.uniform(0.5, 0.8, 3)
+    normals = {name: np.array([sin(lean) * cos(angle), sense * sin(lean) * sin(angle), cos(lean)])
+               for name, lean, angle in zip("ijk", leans, angles, strict=True)}  # fmt: skip
+    normals = {name: normals[name] for name in order}
+    shapes = {"body": {"sphere": {"frame": "B", "center": "C", "radius": f"{R} m"}}}
+    shapes |= {name: {"sphere": {"center": f"S{name}", "radius": "0.08 m"}} for name in order}
+    side = np.array([cos(heading), sense * sin(heading), 0.0])
+    model = body(
+        shapes, order, dict.fromkeys(("xx", "yy", "zz"), f"0.4*m*{R}**2*(1 m)**2"),
+        f"m*g*(sin(p*t)*{vector(side)} - cos(p*t)*N.z)",
+        **{f"S{name}": {"from": "O", "at": f"(1 m)*{vector(-0.18 * n)}"} for name, n in normals.items()},
+    )  # fmt: skip
+    expected = release([-R * n for n in normals.values()], normals.values(), 0.3,
+                       lambda angle: sin(angle) * side - cos(angle) * np.array([0.0, 0.0, 1.0]))  # fmt: skip
+    graph = fsm_dyn.compile(model)
+    for way in ({}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_jean", "step": 1e-3}):
+        run = fsm_dyn.simulate(graph, expected + 0.005, **way)
+        late = run.transitions[0].time - expected
+        assert 0.0 <= late < 2e-3 if "step" in way else abs(late) < 1e-5, way
+
+
+@pytest.mark.parametrize(("order", "sense"), [(("ground", "wall"), 1), (("wall", "ground"), -1)])
+def test_a_box_leaves_a_wall_when_no_forces_hold_it(order, sense):
+    """Eight corners on two planes, 24 forces of which six count; no event before."""
+    graph, expected = box_in_corner(order, sense)
+    for way in ({}, {"strategy": "online"}):
+        run = fsm_dyn.simulate(graph, expected + 0.006, **way)
+        assert abs(run.t[np.flatnonzero(np.abs(run.u).max(axis=1) > 1e-9)[0] - 1] - expected) < 1e-4, way
+        assert abs(run.transitions[0].time - expected) < 1e-4
+    run = fsm_dyn.simulate(graph, expected + 0.006, method="moreau_jean", step=5e-3)
+    assert np.abs(run.q - run.q[0])[run.t < expected].max() < 1e-12
+    slides = next(item for item in run.transitions if "slide" in str(item.target))
+    assert -1e-4 < slides.time - expected < 1e-2
+
+
+@pytest.mark.parametrize(("order", "sense"), [(("ground", "wall", "left"), 1), (("left", "ground", "wall"), -1)])
+def test_a_box_rests_in_a_corner_of_three_planes(order, sense):
+    """Twelve corners, more than are tried one by one: what rests is tried first."""
+    graph, expected = box_in_corner(order, sense)
+    for way in ({}, {"strategy": "online"}):
+        run = fsm_dyn.simulate(graph, expected - 1e-3, **way)
+        assert not run.transitions
+        assert not run.u.any()
+        assert run.admissible.all()
+
+
+def box_in_corner(order, sense):
+    """A box on a floor and one or two walls, the weight pressed into all and turned; and the angle of release."""
+    size, planes = np.array([0.2, 0.16, 0.12]), {"ground": (2, 1), "wall": (0, sense), "left": (1, sense)}
+    shapes = {"body": {"box": {"frame": "B", "center": "C", "size": [f"{side} m" for side in size.tolist()]}}}
+    places, corners, normals = {}, [], []
+    for name in order:
+        axis, sign = planes[name]
+        normal = sign * np.eye(3)[axis]
+        shapes[name] = {"plane": {"from": f"P{name}"}, "side": vector(normal)}
+        places[f"P{name}"] = {"from": "O", "at": f"(1 m)*{vector(-0.5 * size * normal)}"}
+        for signs in np.ndindex(2, 2):
+            corner = size * (np.insert(np.array(signs), axis, 0) - 0.5)
+            corner[axis] = -0.5 * sign * size[axis]
+            corners.append(corner)
+            normals.append(normal)
+    down = np.array([-0.5 * sense, -0.4 * sense * (len(order) > 2), -1.0])
+    side = np.array([sense, 0.4 * sense, 0.0])
+    down /= np.linalg.norm(down)
+    side -= down * (down @ side)
+    side /= np.linalg.norm(side)
+    inertia = {axis: f"m*{part}*(1 m)**2" for axis, part in {"xx": 0.0033, "yy": 0.0045, "zz": 0.0055}.items()}
+    model = body(
+        shapes, order, inertia,
+        f"m*g*(sin(p*t)*{vector(side)} + cos(p*t)*{vector(down)})", **places,
+    )  # fmt: skip
+    return fsm_dyn.compile(model), release(
+        corners, normals, 0.3, lambda angle: sin(angle) * side + cos(angle) * down, faces=180
+    )
 
 
 def test_exports_embed_such_modes_online_and_refuse_a_start_they_cannot_hold(tmp_path):
