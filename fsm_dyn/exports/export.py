@@ -46,7 +46,7 @@ from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.online import CompiledExecutable
 from fsm_dyn.run.phases import phase_rules
-from fsm_dyn.run.run_options import RunOptions
+from fsm_dyn.run.run_options import RunOptions, check_step
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
 from fsm_dyn.runtime.abi import GuardQuantity
@@ -371,8 +371,7 @@ def _options(method: str, step: float | None, **given: Any) -> RunOptions:
             remedy=did_you_mean(method, METHODS) or "leave the method out",
         )  # fmt: skip
     options = RunOptions(method=method, step=step, **given)
-    if not METHODS[options.method].adaptive and not step:
-        raise InputError(f"method '{options.method}' needs the length of its steps", remedy="give step=... (s)")
+    check_step(options.method, options.step)
     return options
 
 

@@ -29,7 +29,7 @@ from fsm_dyn.run.loop_state import (
     finish,
     provide_requested,
 )
-from fsm_dyn.run.run_options import RunOptions
+from fsm_dyn.run.run_options import RunOptions, check_step
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime.abi import (
     Clock,
@@ -184,7 +184,7 @@ def _one_for_each_state(atol: float | Sequence[float] | Floats, n: int) -> Float
 
 
 def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, options: RunOptions) -> None:
-    method, until, step = options.method, end_of(options), options.step or 0.0
+    until = end_of(options)
     for name, found, wanted in (
         ("x0", len(x), sizes[Sizes.N_Q] + sizes[Sizes.N_U]),
         ("c0", len(c), st.context_length(sizes)),
@@ -199,10 +199,7 @@ def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, option
         raise InputError(
             "rtol and max_step must be positive", found=f"rtol = {options.rtol}, max_step = {options.max_step}"
         )
-    if method in METHODS and not METHODS[method].adaptive and not (math.isfinite(step) and step > 0.0):
-        raise InputError(
-            f"method '{method}' needs the length of its steps", found=f"step = {step}", remedy="give step=... (s)"
-        )
+    check_step(options.method, options.step)
 
 
 def _drive_loop(

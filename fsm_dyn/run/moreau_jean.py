@@ -19,7 +19,7 @@ from fsm_dyn.run.continuation import Saver
 from fsm_dyn.run.executable import FirstRow, SavedState, check
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.loop_state import ModeProvider, RunArrays
-from fsm_dyn.run.run_options import RunOptions
+from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, check_step
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
     GUARD_WIDTH,
@@ -73,7 +73,8 @@ def run_moreau_jean(
     Poisson's restitution.
     """
     until, step = options.until or 0.0, options.step or 0.0
-    _check(tables, step)
+    check_step(TIME_STEPPING, options.step)
+    _check(tables)
     start = (
         _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)
     )
@@ -91,12 +92,8 @@ def run_moreau_jean(
     return _as_run(tables, mode0, parts, mode_source, status, first, saved, last, start.approaches != 0)
 
 
-def _check(tables: Tables, step: float) -> None:
-    """Raise InputError for a step without length, and for a model with unsupported transitions or laws."""
-    if not (np.isfinite(step) and step > 0.0):
-        raise InputError(
-            "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
-        )
+def _check(tables: Tables) -> None:
+    """Raise InputError for a model with unsupported transitions or laws."""
     if np.any(tables.transitions[:, TransitionColumn.STOP] == 3):
         raise InputError("method 'moreau_jean' does not support kinks of held rows", remedy="use method='dopri5'")
     if np.any(tables.transitions[:, TransitionColumn.STOP] != 2):

@@ -325,6 +325,17 @@ def _has_fixed_steps(method: str) -> bool:
     return (method in METHODS and not METHODS[method].adaptive) or method == TIME_STEPPING
 
 
+def check_step(method: str, step: float | None) -> None:
+    """Raise InputError for a method of fixed steps without their length (s)."""
+    if _has_fixed_steps(method) and not (step is not None and 0.0 < step < math.inf):
+        raise InputError(
+            f"method '{method}' needs the length of its steps",
+            found="no step" if step is None else f"step = {step:g}",
+            allowed="a positive number, s",
+            remedy="give it, step='1 ms' or on the command line --step '1 ms'",
+        )
+
+
 def _method_with(method: str, step: float) -> str:
     """Return the method of a run with fixed steps of this length (s)."""
     from fsm_dyn.run.integrators import METHODS  # with NumPy
