@@ -27,7 +27,7 @@ from fsm_dyn.language.requirement import ContactEvent
 from fsm_dyn.language.scales import ScalesOfCases
 from fsm_dyn.language.values import VariedValues, flat_parameters
 from fsm_dyn.run.encounters import event_mask
-from fsm_dyn.run.energy import potential_jumps, rows_verdicts
+from fsm_dyn.run.energy import rows_verdicts
 from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import extremes_of_runs, locate
 from fsm_dyn.run.input_signals import input_parameters, scenario_schedules
@@ -365,7 +365,7 @@ class RunsTogether(Runs):
         a run alone.
         """
         runs, model = self.runs, self.model
-        if runs.passed or potential_jumps(model.report):
+        if runs.passed or model.potential_jumps:
             return [None] * len(runs.numbers)
         alone = (rows_verdicts(runs, len(model.layout.q), fixed_steps=False) != RowsVerdict.EXPLAINED).tolist()
         judge = Judge(self)

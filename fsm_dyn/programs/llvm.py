@@ -105,6 +105,38 @@ _ARGUMENTS = "double %t, ptr noalias readonly %x, ptr noalias readonly %c, ptr n
 _ATTRIBUTES = "attributes #0 = { nounwind }\nattributes #1 = { nounwind readnone willreturn }\n"
 
 
+# Functions of parameters and memory alone, such as the sine of an incline, keep their last argument and value: they
+# change between runs, or at transitions.  Threads may share a kernel, so an entry counts only if it is whole: its third
+# word is the exclusive or of the others, so that no mixture of two entries passes for one.
+_NO_ENTRY = "[3 x i64] [i64 0, i64 0, i64 1]"
+_KEPT = """
+define internal double @fsm_kept_{name}(double %argument, ptr %entry) #0 {{
+  %key = bitcast double %argument to i64
+  %at_value = getelementptr i64, ptr %entry, i64 1
+  %at_check = getelementptr i64, ptr %entry, i64 2
+  %last = load atomic i64, ptr %entry monotonic, align 8
+  %value = load atomic i64, ptr %at_value monotonic, align 8
+  %check = load atomic i64, ptr %at_check monotonic, align 8
+  %same = icmp eq i64 %last, %key
+  %both = xor i64 %last, %value
+  %whole = icmp eq i64 %both, %check
+  %known = and i1 %same, %whole
+  br i1 %known, label %found, label %missing
+found:
+  %before = bitcast i64 %value to double
+  ret double %before
+missing:
+  %new = call double @fsm_{name}(double %argument)
+  %word = bitcast double %new to i64
+  %sum = xor i64 %key, %word
+  store atomic i64 %key, ptr %entry monotonic, align 8
+  store atomic i64 %word, ptr %at_value monotonic, align 8
+  store atomic i64 %sum, ptr %at_check monotonic, align 8
+  ret double %new
+}}
+"""
+
+
 def module_text(programs: Sequence[Program], names: Sequence[str], triple: str, keep_zeros: bool = False) -> str:
     """Return a module with one kernel per program.
 
@@ -112,7 +144,20 @@ def module_text(programs: Sequence[Program], names: Sequence[str], triple: str, 
     whether constant zeros of the result are not written.
     """
     kernels = [_kernel(program, name, keep_zeros) for program, name in zip(programs, names, strict=True)]
-    return "\n".join([f'target triple = "{triple}"', _DECLARATIONS, *kernels, _ATTRIBUTES])
+    kept = [_KEPT.format(name=name) for name in OF_ONE if any(f"@fsm_kept_{name}(" in kernel for kernel in kernels)]
+    return "\n".join([f'target triple = "{triple}"', _DECLARATIONS, *kept, *kernels, _ATTRIBUTES])
+
+
+def _seldom_changing(program: Program) -> frozenset[int]:
+    """Return the numbers of the arguments and results of a program that depend on parameters and memory alone."""
+    layout, first = program.layout, program.first_instruction
+    found = set(range(len(layout.arguments), first))  # constants
+    for part in (layout.p_slice, layout.sigma_slice, layout.memory_slice):
+        found.update(1 + layout.n_x + place for place in range(layout.n_c)[part])
+    for number, (_, operands) in enumerate(program.instructions, start=first):
+        if found.issuperset(operands):
+            found.add(number)
+    return frozenset(found)
 
 
 def _kernel(program: Program, name: str, keep_zeros: bool) -> str:
@@ -122,16 +167,20 @@ def _kernel(program: Program, name: str, keep_zeros: bool) -> str:
     functions, with an array on the stack for passed values.
     """
     whole = len(program.instructions) <= LONGEST_FUNCTION
+    seldom = _seldom_changing(program)
     parts, slots = divide(program, LONGEST_FUNCTION if whole else PART_LENGTH)
     if len(parts) == 1:
-        return f"define void @{name}({_ARGUMENTS}) #0 {{\n{_Function(program, parts[0], keep_zeros).text()}\n}}\n"
+        function = _Function(program, parts[0], keep_zeros, seldom, name)
+        body = function.text()
+        return "\n".join([*function.entries, f"define void @{name}({_ARGUMENTS}) #0 {{\n{body}\n}}\n"])
     texts = []
     calls = [f"%work = alloca double, i64 {max(slots, 1)}"]
     for k, part in enumerate(parts):
-        function = f"@{name}.part{k}"
-        body = _Function(program, part, keep_zeros).text()
-        texts.append(f"define internal void {function}({_ARGUMENTS}, ptr noalias %work) #0 {{\n{body}\n}}\n")
-        calls.append(f"call void {function}(double %t, ptr %x, ptr %c, ptr %out, ptr %work)")
+        function = _Function(program, part, keep_zeros, seldom, name)
+        body = function.text()
+        texts += function.entries
+        texts.append(f"define internal void @{name}.part{k}({_ARGUMENTS}, ptr noalias %work) #0 {{\n{body}\n}}\n")
+        calls.append(f"call void @{name}.part{k}(double %t, ptr %x, ptr %c, ptr %out, ptr %work)")
     main = "\n  ".join(["entry:", *calls, "ret void"])
     return "\n".join([*texts, f"define void @{name}({_ARGUMENTS}) #0 {{\n{main}\n}}\n"])
 
@@ -144,10 +193,13 @@ def _literal(value: float) -> str:
 class _Function:
     """Writer of one function; `lines` grows, `values` maps a number of the program to an operand text."""
 
-    def __init__(self, program: Program, part: Part, keep_zeros: bool) -> None:
+    def __init__(self, program: Program, part: Part, keep_zeros: bool, seldom: frozenset[int], name: str) -> None:
         self.program = program
         self.part = part
         self.keep_zeros = keep_zeros
+        self.seldom = seldom
+        self.name = name
+        self.entries: list[str] = []  # definitions of the kept values
         self.lines: list[str] = []
         self.fresh = 0
         first = len(program.layout.arguments)
@@ -239,6 +291,11 @@ class _Function:
             self.values[number] = self.emit(f"select i1 {bit}, double {a}, double {b}")
         elif op == "pow":
             self.values[number] = self.power(*operands)
+        elif op in OF_ONE and operands[0] in self.seldom:
+            self.entries.append(f"@{self.name}.kept{number} = internal global {_NO_ENTRY}, align 8")
+            value = self.value(operands[0])
+            kept = f"@fsm_kept_{op}(double {value}, ptr @{self.name}.kept{number})"
+            self.values[number] = self.emit(f"call double {kept}")
         elif len(self.angles.get(operands[0], ())) == 2 and op in ("sin", "cos"):
             if number not in self.values:
                 self.sine_and_cosine(operands[0])

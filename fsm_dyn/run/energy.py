@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,8 +15,7 @@ from fsm_dyn.core.records import dataclass
 from fsm_dyn.draw.svg import html_table
 from fsm_dyn.draw.svg import table as text_table
 from fsm_dyn.language.evaluate import evaluate_expression
-from fsm_dyn.programs.program import Only, Program
-from fsm_dyn.programs.traversal import reachable, support
+from fsm_dyn.programs.program import Only
 from fsm_dyn.run.extremes import largest
 from fsm_dyn.run.loop_state import Rows
 from fsm_dyn.run.record import RunModel
@@ -26,7 +25,6 @@ from fsm_dyn.runtime.abi import RowsVerdict
 from fsm_dyn.runtime.library import judge_rows
 
 if TYPE_CHECKING:
-    from fsm_dyn.derive.mode_programs import Evaluates
     from fsm_dyn.language.interfaces import PinEntry
     from fsm_dyn.run.samples import SampleBetween, Samples
 
@@ -251,7 +249,6 @@ _LIMIT_AT_CHANGE_POINTS: Final = 1e-4  # of a run past a change point: its own e
 _WEIGHT_OF_ONE_POINT: Final = 2.0  # of a residual with one point per step: its quadrature decides nothing
 _ROUNDING: Final = 1e-10  # part of the energies for the sum of their rounding
 _TINIEST: Final = 1e-30  # J
-_JUMPS: Final = frozenset({"floor", "mod", "sign", "lt", "le"})
 
 
 def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
@@ -266,7 +263,7 @@ def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
         return ()
     (verdict,) = rows_verdicts(record, n_q, fixed_steps).tolist()
     passed = bool(record.change_points)
-    jumps = potential_jumps(run.model.report)
+    jumps = run.model.potential_jumps
     known = verdict == RowsVerdict.EXPLAINED and not passed and not record.time_stepping and not jumps
     if known or verdict == RowsVerdict.NOT_FINITE:
         return ()
@@ -293,19 +290,6 @@ def is_open(residual: Floats, balance: EnergyBalance, stored: float, limit: floa
     """
     least = limit * max(balance.exchanged, stored) + _ROUNDING * float(np.abs(balance.total).max()) + _TINIEST
     return float(np.abs(residual).max()) > least
-
-
-def potential_jumps(report: Evaluates) -> bool:
-    """Whether the potential energy jumps with a choice of coordinates, as of a spring on ``mod``."""
-    return isinstance(report, Program) and _jumps(report)
-
-
-@lru_cache(maxsize=64)
-def _jumps(report: Program) -> bool:
-    _, symbols, nodes = report.graph()
-    moving = {symbols[name] for name in report.layout.q}
-    choices = (node for node in reachable(list(np.ravel(nodes["potential_energy"]))) if node.op in _JUMPS)
-    return any(not moving.isdisjoint(support([node])) for node in choices)
 
 
 def _sentence(balance: EnergyBalance, t: Floats, passed: bool, jumps: bool) -> str:

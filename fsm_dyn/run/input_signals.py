@@ -204,6 +204,8 @@ class InputSignals:
 
     def segment_at(self, t: float) -> int:
         """Return the segment of a run starting at ``t`` (s): the last breakpoint not after it."""
+        if len(self.arrays.start) == 1:
+            return 0
         return self._segment(int(np.searchsorted(self.arrays.start, t, side="right")))
 
     def segment_before(self, t: float) -> int:

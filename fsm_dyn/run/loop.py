@@ -175,7 +175,7 @@ def set_options(
 def _one_for_each_state(atol: float | Sequence[float] | Floats, n: int) -> Floats:
     """Return the absolute tolerance of a step's error for each of `n` states."""
     found = np.atleast_1d(np.asarray(atol, np.float64))
-    if found.shape not in ((1,), (n,)) or not (found.min() > 0.0 and found.max() < math.inf):
+    if found.shape not in ((1,), (n,)) or not all(0.0 < value < math.inf for value in found.tolist()):
         raise InputError(
             "the tolerance 'atol'", found=f"{np.array2string(found, threshold=6)}",
             allowed=f"a positive number, or one for each of {n} coordinates and speeds",

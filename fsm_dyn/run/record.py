@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, Final
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fsm_dyn.language.requirement import Requirement, RunPhase
 from fsm_dyn.language.scales import force_units
 from fsm_dyn.language.values import coordinate_bounds, named_values, units
 from fsm_dyn.programs.program import Layout, Program
+from fsm_dyn.programs.traversal import reachable, support
 from fsm_dyn.run.loop_state import Rows, RunArrays, TransitionArrays
 from fsm_dyn.run.outcomes import AT_CHANGE_POINTS, OUTCOMES, UNDECIDED, Outcome, read_candidates
 from fsm_dyn.run.scene import Scene, scene_of
@@ -54,6 +55,17 @@ class ConstraintRowInfo:
 
     owner: str
     role: str
+
+
+_JUMPS: Final = frozenset({"floor", "mod", "sign", "lt", "le"})
+
+
+@lru_cache(maxsize=64)
+def _jumps(report: Program) -> bool:
+    _, symbols, nodes = report.graph()
+    moving = {symbols[name] for name in report.layout.q}
+    choices = (node for node in reachable(list(np.ravel(nodes["potential_energy"]))) if node.op in _JUMPS)
+    return any(not moving.isdisjoint(support([node])) for node in choices)
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,11 @@ class RunModel:
     def patterns(self) -> tuple[Pattern, ...]:
         """Patterns of modes with names."""
         return () if self.automaton is None else tuple(self.automaton.patterns)
+
+    @cached_property
+    def potential_jumps(self) -> bool:
+        """Whether the potential energy jumps with a choice of coordinates, as of a spring on ``mod``."""
+        return isinstance(self.report, Program) and _jumps(self.report)
 
     @property
     def phases(self) -> tuple[RunPhase, ...]:
@@ -323,6 +340,7 @@ def record_of(
         x_mid=raw.x_mid,
         mode=raw.mode,
         held=raw.held,
+        begin=raw.begin,
         read_transitions=lambda: tuple(
             transition_of(automaton, names, raw.transitions, raw.tables.mode_states, i, labels)
             for i in range(len(raw.transitions))

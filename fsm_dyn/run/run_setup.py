@@ -128,7 +128,9 @@ class ExecutablePool:
 
 
 def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashable]:
-    return strategy, tuple(sorted(derive_after.items())) if isinstance(derive_after, Mapping) else derive_after
+    if derive_after is None or not isinstance(derive_after, Mapping):
+        return strategy, derive_after
+    return strategy, tuple(sorted(derive_after.items()))
 
 
 # -- Resolved arguments of a run -----------------------------------------------------------------------------

@@ -355,10 +355,11 @@ def _undecided(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
 
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
     """Return a run; warn of its warnings, raise RunError if it failed and this was requested."""
-    begins = len(trajectory.of_start) + len(trajectory.of_steps)
-    warn_of_start(trajectory.model.name, trajectory.of_start)
-    warn_of_steps(trajectory.model.name, trajectory.of_steps)
-    warn_of_energy(trajectory.model.name, trajectory.warnings[begins:])
+    if trajectory.warnings:
+        begins = len(trajectory.of_start) + len(trajectory.of_steps)
+        warn_of_start(trajectory.model.name, trajectory.of_start)
+        warn_of_steps(trajectory.model.name, trajectory.of_steps)
+        warn_of_energy(trajectory.model.name, trajectory.warnings[begins:])
     if trajectory.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_outcome()
         error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))

@@ -18,15 +18,20 @@ static bool are_constant(const struct fsm_input_tables *inputs, int64_t segment)
     return constant;
 }
 
-/* Write the inputs and their three rates at `t` (s) into the context `c`, where any of them varies: what is constant was
-   written where its segment began.
+/* Whether any input varies within a segment: what is constant was written into the context where the segment began. */
+FSM_LOCAL bool fsm_inputs_vary(const struct fsm_input_tables *inputs, int64_t segment)
+{
+    return inputs->counts->constant == 0 && !are_constant(inputs, segment);
+}
+
+/* Write the inputs and their three rates at `t` (s) into the context `c`, where any of them varies.
 
    `segment` begins at the last breakpoint at which a step had to end; the smooth pieces up to the next one are
    searched from there, and the limit from the left is taken at the next one. */
 FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                  fsm_vector c)
 {
-    if (inputs->counts->constant == 0 && !are_constant(inputs, segment)) {
+    if (fsm_inputs_vary(inputs, segment)) {
         fsm_write_inputs(inputs, t, segment, x, c);
     }
 }

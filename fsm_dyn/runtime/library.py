@@ -220,11 +220,12 @@ def judge_rows(t: Floats, states: tuple[Floats, ...], begin: Integers, n_q: int,
     1,): first row of each run, and the number of rows; ``n_q``: number of coordinates; ``fixed``: whether nothing
     controlled the error of the steps.
     """
-    found, strides = np.empty(len(begin) - 1, np.int8), {table.strides for table in states}
-    if len(strides) > 1 or states[0].strides[1] != _WORD:
-        states = tuple(np.ascontiguousarray(table) for table in states)
+    found = np.empty(len(begin) - 1, np.int8)
+    x, x_dot, x_mid = states
+    if not (x.strides == x_dot.strides == x_mid.strides and x.strides[1] == _WORD):
+        x, x_dot, x_mid = map(np.ascontiguousarray, states)
     rows = Recorded(
-        t.ctypes.data, *(table.ctypes.data for table in states), states[0].strides[0] // _WORD, n_q, states[0].shape[1]
+        t.ctypes.data, x.ctypes.data, x_dot.ctypes.data, x_mid.ctypes.data, x.strides[0] // _WORD, n_q, x.shape[1]
     )
     _judge_rows(rows, begin.ctypes.data, len(found), fixed, found.ctypes.data)
     return found

@@ -199,14 +199,8 @@ static bool landed_step(const struct fsm_run *run, double h, double t_end)
     int64_t n = state->x.n, stages = method->counts->stages;
     for (int64_t i = 1; i < stages + 1; i++) {
         fsm_vector out = i < stages ? work->y : work->x_end;
-        for (int64_t j = 0; j < n; j++) {
-            double total = 0.0;
-            for (int64_t m = 0; m < i; m++) {
-                double weight = i < stages ? method->a.at[i * stages + m] : method->weights.at[m];
-                total += weight * work->k.at[m * n + j];
-            }
-            out.at[j] = state->x.at[j] + h * total;
-        }
+        const double *weights = i < stages ? method->a.at + i * stages : method->weights.at;
+        fsm_add_rates(weights, i, work->k.at, h, state->x, out.at);
         double at = i < stages ? t + method->nodes.at[i] * h : t_end;
         fsm_normalise_quaternions(tables, out);
         fsm_update_inputs(inputs, at, segment, out, state->c);

@@ -12,6 +12,7 @@
 #define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
 
 /* inputs.c */
+FSM_LOCAL bool fsm_inputs_vary(const struct fsm_input_tables *inputs, int64_t segment);
 FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                  fsm_vector c);
 FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
@@ -28,6 +29,8 @@ FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run);
 /* trial_step.c */
 FSM_LOCAL bool fsm_proves_without_differences(const struct fsm_run *run);
 FSM_LOCAL bool fsm_differences_matter(const struct fsm_run *run);
+FSM_LOCAL void fsm_add_rates(const double *weights, int64_t count, const double *rates, double h, fsm_vector x,
+                             double *out);
 FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h);
 FSM_LOCAL void fsm_middle_state(const struct fsm_run *run, double h);
 FSM_LOCAL double fsm_error_norm(const struct fsm_run *run, double h);

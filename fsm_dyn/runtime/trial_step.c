@@ -24,6 +24,38 @@
 #define FSM_FLAT     1e-15 // times its tolerance: a rate up to this is none
 #define FSM_SHORT    1e-6  // first step where nothing tells its length, in the mechanism's own unit of time
 
+#define FSM_TOGETHER 4 // sums formed side by side: in one alone each term waits for the last
+
+/* Write `x + h sum_m weights_m k_m` into `out`, (n,); `rates`: the derivatives k_m, (count, n).  The terms of each sum are
+   added in the order of the stages. */
+FSM_LOCAL void fsm_add_rates(const double *weights, int64_t count, const double *rates, double h, fsm_vector x,
+                             double *out)
+{
+    int64_t n = x.n, j = 0;
+    for (; j + FSM_TOGETHER <= n; j += FSM_TOGETHER) {
+        double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+        const double *at = rates + j;
+        for (int64_t m = 0; m < count; m++, at += n) {
+            double weight = weights[m];
+            a += weight * at[0];
+            b += weight * at[1];
+            c += weight * at[2];
+            d += weight * at[3];
+        }
+        out[j] = x.at[j] + h * a;
+        out[j + 1] = x.at[j + 1] + h * b;
+        out[j + 2] = x.at[j + 2] + h * c;
+        out[j + 3] = x.at[j + 3] + h * d;
+    }
+    for (; j < n; j++) {
+        double total = 0.0;
+        for (int64_t m = 0; m < count; m++) {
+            total += weights[m] * rates[m * n + j];
+        }
+        out[j] = x.at[j] + h * total;
+    }
+}
+
 /* Take one step of length `h` (s) from the current state.
 
    `work->k` holds x_dot there on entry and all stages on return, (stages, n); `work->x_end` is the state at the end,
@@ -34,42 +66,26 @@ FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h)
     const struct fsm_state *state = run->state;
     fsm_vector x = state->x, y = run->work->y;
     double t = state->clock->time;
-    double *rates = run->work->k.at, *end = run->work->x_end.at;
-    const double *a = method->a.at, *weights = method->weights.at;
+    double *rates = run->work->k.at;
     int64_t n = x.n, stages = method->counts->stages, segment = state->counters->segment;
+    bool inputs_vary = fsm_inputs_vary(run->inputs, segment);
     for (int64_t i = 1; i < stages; i++) {
-        for (int64_t j = 0; j < n; j++) {
-            double total = 0.0;
-            for (int64_t m = 0; m < i; m++) {
-                total += a[i * stages + m] * rates[m * n + j];
-            }
-            y.at[j] = x.at[j] + h * total;
-        }
+        fsm_add_rates(method->a.at + i * stages, i, rates, h, x, y.at);
         double at = t + method->nodes.at[i] * h;
-        fsm_update_inputs(run->inputs, at, segment, y, state->c);
+        if (inputs_vary) {
+            fsm_write_inputs(run->inputs, at, segment, y, state->c);
+        }
         fsm_rates_of(run->tables, state->counters->mode, at, y.at, state->c.at, rates + i * n);
     }
-    for (int64_t j = 0; j < n; j++) {
-        double total = 0.0;
-        for (int64_t m = 0; m < stages; m++) {
-            total += weights[m] * rates[m * n + j];
-        }
-        end[j] = x.at[j] + h * total;
-    }
+    fsm_add_rates(method->weights.at, stages, rates, h, x, run->work->x_end.at);
 }
 
 /* Write the state at the middle of the trial step of length `h` (s) into `work->x_mid`. */
 FSM_LOCAL void fsm_middle_state(const struct fsm_run *run, double h)
 {
-    int64_t n = run->state->x.n, stages = run->method->counts->stages;
-    const double *weights = run->method->weights.at + 2 * (stages + 1), *rates = run->work->k.at;
-    for (int64_t j = 0; j < n; j++) {
-        double total = 0.0;
-        for (int64_t m = 0; m < stages + 1; m++) {
-            total += weights[m] * rates[m * n + j];
-        }
-        run->work->x_mid.at[j] = run->state->x.at[j] + h * total;
-    }
+    int64_t stages = run->method->counts->stages;
+    const double *weights = run->method->weights.at + 2 * (stages + 1);
+    fsm_add_rates(weights, stages + 1, run->work->k.at, h, run->state->x, run->work->x_mid.at);
 }
 
 /* Return the root mean square of the estimated error of the trial step over its tolerance; the options' mask leaves

@@ -9,10 +9,11 @@ import pytest
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs import kernels, llvm
 from fsm_dyn.programs import llvm as program_splitting
-from fsm_dyn.programs.functions import compare, sin, where
+from fsm_dyn.programs.functions import atan, compare, cos, exp, log, sin, tan, where
 from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.kernels import ObjectCache, compile_programs
 from fsm_dyn.programs.program import Layout, Program
+from fsm_dyn.runtime.library import ELEMENTARY
 
 
 @pytest.fixture
@@ -140,6 +141,67 @@ def test_threads_compile_at_once(layout):
     assert results == {i: pytest.approx(np.sin(i + 1) + i + 1, rel=1e-15) for i in range(16)}
 
 
+OF_PARAMETERS = {"sin": sin, "cos": cos, "tan": tan, "atan": atan, "exp": exp, "log": log}
+
+
+def program_of_parameters(layout):
+    """Return a program of functions of a parameter, of the memory, of the state and of an input."""
+    graph = ExpressionGraph()
+    m, hits, q1, push = (graph.symbol(name) for name in ("m", "hits", "q1", "push"))
+    kept = [function(m) for function in OF_PARAMETERS.values()] + [sin(hits * m)]
+    return Program.from_nodes(layout, {"kept": kept, "not kept": [sin(q1), sin(push)]})
+
+
+def context_of(m, hits=1.0):
+    return [m, 0.0, 0.7, 0.0, 0.0, 0.0, hits, 0.0]
+
+
+def test_functions_of_parameters_alone_keep_their_last_value(layout):
+    """Bits are those of the functions for parameters in any order, special values among them."""
+    program = program_of_parameters(layout)
+    text = llvm.module_text([program], ["kernel"], kernels.target().triple)
+    assert text.count("call double @fsm_kept_") == len(OF_PARAMETERS) + 1
+    kernel = compile_programs([program])[0]
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e300]
+    rng = np.random.default_rng(3)
+    for m in rng.choice([*special, *rng.uniform(-2.0, 2.0, 8)], 400):
+        expected = [*(ELEMENTARY[name](m) for name in OF_PARAMETERS), ELEMENTARY["sin"](2.0 * m)]
+        for _ in range(2):
+            found = kernel.outputs(0.0, [0.3, 0, 0, 0], context_of(m, 2.0))
+            np.testing.assert_array_equal(found["kept"].view(np.int64), np.array(expected).view(np.int64), str(m))
+            assert found["not kept"].tolist() == [ELEMENTARY["sin"](0.3), ELEMENTARY["sin"](0.7)]
+
+
+def test_values_are_kept_in_programs_of_many_parts(layout, monkeypatch):
+    monkeypatch.setattr(llvm, "LONGEST_FUNCTION", 4)
+    monkeypatch.setattr(llvm, "PART_LENGTH", 2)
+    kernel = compile_programs([program_of_parameters(layout)], ObjectCache(None))[0]
+    for m in (0.3, 0.3, 1.2):
+        found = kernel.outputs(0.0, [0.3, 0, 0, 0], context_of(m))["kept"][:-1]
+        assert found.tolist() == [ELEMENTARY[name](m) for name in OF_PARAMETERS]
+
+
+def test_threads_with_other_parameters_share_a_kernel(layout):
+    """Each row has another parameter than the last, and others are written by other threads between."""
+    kernel, n = compile_programs([program_of_parameters(layout)])[0], 40_000
+    wrong = []
+
+    def work(seed):
+        few = np.random.default_rng(seed).uniform(-1.0, 1.0, 3)
+        chosen = np.random.default_rng(seed + 10).integers(3, size=n)
+        contexts = np.array([context_of(m) for m in few])[chosen]
+        expected = np.array([[ELEMENTARY[name](m) for name in OF_PARAMETERS] for m in few])[chosen]
+        found = kernel.rows(np.zeros(n), np.zeros((n, 4)), contexts)["kept"][:, :-1]
+        wrong.append(int((found.view(np.int64) != expected.view(np.int64)).sum()))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0, 0, 0, 0]
+
+
 SCATTERED = """
 import ctypes, mmap, sys
 from fsm_dyn.programs.functions import cos, sin
@@ -164,12 +226,13 @@ def reserve(size):
 
 
 def kernel(number):
-    q = ExpressionGraph().symbol("q")
-    value = sin(q * (0.1 + number)) + cos(q) * 0.3
-    return compile_programs([Program.from_nodes(Layout(q=("q",)), {"a": value})], ObjectCache(None))[0]
+    graph = ExpressionGraph()
+    q, p = graph.symbol("q"), graph.symbol("p")
+    value = sin(q * (0.1 + number)) + cos(q) * 0.3 + cos(p)  # the last one keeps its value, in a section of data
+    return compile_programs([Program.from_nodes(Layout(q=("q",), p=("p",)), {"a": value})], ObjectCache(None))[0]
 
 
-expected = kernel(-1)(0.0, [0.0], [])[0]  # LLVM is at work before room becomes scarce
+expected = kernel(-1)(0.0, [0.0], [0.5])[0]  # LLVM is at work before room becomes scarce
 barrier = reserve(2**34)
 for size in (2**24, 2**20, 2**16, mmap.PAGESIZE):  # all gaps on this side of it
     while (address := reserve(size)) > barrier:
@@ -180,7 +243,7 @@ for pages in (1, 2, 3, 4, 5, 6):  # one gap, which the first section may fill; w
     first = barrier + 2**34 - pages * mmap.PAGESIZE
     system.munmap(first, pages * mmap.PAGESIZE)
     made = kernel(pages)
-    assert made(0.0, [0.0], [])[0] == expected
+    assert made(0.0, [0.0], [0.5])[0] == expected
     split.append(made.address >= first)
     while reserve(mmap.PAGESIZE) > barrier:
         pass
