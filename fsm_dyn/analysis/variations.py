@@ -176,7 +176,15 @@ class AnalysisSetup:
         return initial_state(self.executable.automaton, numbers, vector, initial, self.drive)
 
     def run(self, x: Floats, context: Floats, states: tuple[int, ...], until: float, since: float = 0.0) -> RunArrays:
-        """Run from a state in the mode with these contact states."""
+        """Run from a state in the mode with these contact states; refuse one of which the least forces leave a cone."""
+        programs = self.executable.derived(states).programs
+        if programs.least_forces_slip(self.executable.automaton.contacts, since, x, context):
+            raise InputError(
+                "contacts of a mode share friction in space, and their least forces, of which this analysis takes "
+                "derivatives, leave its cones",
+                found=f"a start in '{self.executable.mode_name(states).name}'",
+                remedy="take differences of runs, which look for other forces within the cones",
+            )
         number, states_atol = self.executable.mode_index(states), self.atol * self.executable.numerics.states
         options = RunOptions(until, rtol=self.rtol, atol=states_atol)
         return run_automaton(

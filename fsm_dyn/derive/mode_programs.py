@@ -165,6 +165,14 @@ class ModePrograms:
         rows = [{contacts[k].normal_row, *contacts[k].tangent_rows} for k in circles]
         return any(own.intersection(self.indeterminate) for own in rows)
 
+    def least_forces_slip(self, contacts: Sequence[ContactInfo], t: float, x: Floats, context: Floats) -> bool:
+        """Whether contacts exchange forces in space, and the least forces at a state leave a cone."""
+        if not self.shares_in_space(contacts):
+            return False
+        values = self.full.evaluate(t, x, context)["guards"]
+        circles = [k for k, guard in enumerate(self.guards) if guard.quantity is GuardQuantity.FRICTION_CIRCLE]
+        return bool(values[circles].min() < 0.0)
+
 
 def derive_mode(
     system: UnconstrainedSystem,

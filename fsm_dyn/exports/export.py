@@ -49,7 +49,6 @@ from fsm_dyn.run.phases import phase_rules
 from fsm_dyn.run.run_options import RunOptions, check_step
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
-from fsm_dyn.runtime.abi import GuardQuantity
 
 #: Distance from 1 to the next larger number, of doubles and of floats.
 DOUBLE_EPS: Final = 2.0**-52
@@ -431,7 +430,7 @@ def prepared(
     )
     first = executable.derived(setup.start.states).programs
     if first.shares_in_space(graph.automaton.contacts):
-        _check_least_forces(executable.mode_name(setup.start.states).name, first, setup.start)
+        _check_least_forces(executable.mode_name(setup.start.states).name, first, graph.automaton, setup.start)
         executable = simulator.take("derived")
     executable.use(simulator.numerics(setup.numbers, setup.vector))
     mode = executable.mode_index(setup.start.states)
@@ -480,12 +479,9 @@ def prepared(
     )
 
 
-def _check_least_forces(name: str, programs: ModePrograms, start: InitialState) -> None:
+def _check_least_forces(name: str, programs: ModePrograms, automaton: Automaton, start: InitialState) -> None:
     """Refuse a start in a mode of which the least forces break a law: a machine does not look for others there."""
-    values = programs.full.evaluate(0.0, start.x, start.context)["guards"]
-    circles = [value for guard, value in zip(programs.guards, values, strict=True)
-               if guard.quantity is GuardQuantity.FRICTION_CIRCLE]  # fmt: skip
-    if min(circles) < 0.0:
+    if programs.least_forces_slip(automaton.contacts, 0.0, start.x, start.context):
         raise InputError(
             "contacts of the mode at the start share friction in space, and their least forces leave its cones",
             found=f"a start in '{name}'",

@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import fsm_dyn
+from fsm_dyn.analysis.sensitivities import sensitivities
 from fsm_dyn.core.errors import InputError
 from tests.exports.building import built
 from tests.exports.test_c99 import check_same
@@ -279,3 +280,8 @@ def test_exports_embed_such_modes_online_and_refuse_a_start_they_cannot_hold(tmp
     check_same(graph, built(fsm_dyn.export(graph, tmp_path / "c99"), "dropped"))
     with pytest.raises(InputError, match="share friction in space"):
         fsm_dyn.export(fsm_dyn.compile(groove("LR", radians(45.0))), tmp_path / "refused")
+
+
+def test_derivatives_are_refused_where_the_least_forces_slip():
+    with pytest.raises(InputError, match=r"(?s)share friction in space.*L_stick\+R_stick.*differences of runs"):
+        sensitivities(fsm_dyn.compile(groove("LR", radians(45.0))), 0.1, by_parameters=["b"])
