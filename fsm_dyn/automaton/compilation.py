@@ -97,9 +97,10 @@ def compile(
     """
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError("jobs", found=repr(jobs), allowed="the number of processes, 1 or more")
-    if not isinstance(mechanism, Mechanism):
-        mechanism = load(mechanism)
-    automaton, start = automaton_of(mechanism, cache, jobs, progress)
+    with gc_paused():
+        if not isinstance(mechanism, Mechanism):
+            mechanism = load(mechanism)
+        automaton, start = automaton_of(mechanism, cache, jobs, progress)
     return graph_with_parameters(automaton, parameters, None if parameters else start)
 
 
@@ -116,7 +117,7 @@ def automaton_of(
     kept = _kept(objects, key, mechanism) if cache else None
     if kept is not None:
         return kept, None
-    with gc_paused(), placed(mechanism):
+    with placed(mechanism):
         automaton, start = _derive(mechanism, jobs, progress)
     if cache:
         objects.store(key, storage.to_bytes(automaton))

@@ -6,9 +6,10 @@ import functools
 import hashlib
 import json
 import math
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -484,12 +485,18 @@ class Program:
                 self._parts[key] = self.part(only)
             return self._parts[key].evaluate(time, state, context)
         lead = np.broadcast_shapes(time.shape, state.shape[:-1], context.shape[:-1])
-        values: list[Any] = [time, *_by_column(state), *_by_column(context), *self.constants]
+        values: list[Any]
         with np.errstate(all="ignore"):
-            for k, (op, operands) in enumerate(self.instructions):
-                values.append(OPERATIONS[op].array(*[values[i] for i in operands]))
-                for i in self._dying[k]:
-                    values[i] = None
+            if lead:
+                values = [time, *_by_column(state), *_by_column(context), *self.constants]
+                for k, (op, operands) in enumerate(self.instructions):
+                    values.append(OPERATIONS[op].array(*[values[i] for i in operands]))
+                    for i in self._dying[k]:
+                        values[i] = None
+            else:
+                values = [float(time), *state.tolist(), *context.tolist(), *self.constants]
+                for op, operands in self.instructions:
+                    values.append(_ON_NUMBERS[op](*[values[i] for i in operands]))
         return {output.name: _stack([values[i] for i in output.indices], lead, output.shape) for output in self.results}
 
     def part(self, only: Only) -> Program:
@@ -593,6 +600,16 @@ class Program:
         """SHA-256 of the stored form, in hexadecimal: equal exactly for equal programs."""
         text = json.dumps(self.to_data(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _on_numbers(function: Callable[..., Any]) -> Callable[..., float]:
+    return lambda *operands: float(function(*operands))
+
+
+#: Operations on single numbers, to the bits of those on arrays: arithmetic takes a fifth of their time.
+_ON_NUMBERS: dict[str, Callable[..., float]] = {
+    op: _on_numbers(operation.array) for op, operation in OPERATIONS.items()
+} | {"neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
 
 def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:

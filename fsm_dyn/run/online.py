@@ -21,6 +21,7 @@ from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
 from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
+from fsm_dyn.programs.graph import gc_paused
 from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, Kernels, compile_programs
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.run import structures as st
@@ -481,7 +482,7 @@ class OnlineEnclosure:
 
 def online_enclosure(system: UnconstrainedSystem) -> OnlineEnclosure | None:
     """Return the enclosure of the guards of modes embedded online; None if there are none, or too many operations."""
-    with system.graph.scratch():
+    with gc_paused(), system.graph.scratch():
         found = guards_of_state(system)
         guards = {"guards": list(found.values())}
         code = enclosure_code(Program.from_nodes(system.layout, guards | _terms(system)))
@@ -618,7 +619,9 @@ class OnlineExecutable(Executable):
     def _contexts(self) -> Contexts:
         terms = self.automaton.terms
         level = SELDOM_RUN if is_long(terms) else OPTIMISATION
-        return Contexts(self.tables, compile_programs(online_programs(terms), keep_zeros=True, optimisation=level))
+        with gc_paused():
+            kernels = compile_programs(online_programs(terms), keep_zeros=True, optimisation=level)
+        return Contexts(self.tables, kernels)
 
     def _append_online(self, states: tuple[int, ...], group: int) -> None:
         """Append a mode embedded online: a chart of active set number ``group``."""

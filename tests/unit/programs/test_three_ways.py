@@ -50,6 +50,22 @@ def assert_each_step_fits(program, t, x, c, out):
         assert fits or overflow, (op, inputs, values[first + k], expected)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_single_state_has_the_bits_of_numpys_operations(random_program, seed):
+    """Its sums and products are Python's: signs of zeros and infinities are NumPy's, too."""
+    program = random_program(seed, size=90)
+    for t, x, c in zip(*states(program, seed, special=True), strict=True):
+        values = [np.float64(t), *x, *c, *map(np.float64, program.constants)]
+        with np.errstate(all="ignore"):
+            for op, operands in program.instructions:
+                values.append(np.float64(OPERATIONS[op].array(*[values[i] for i in operands])))
+        expected = np.array([values[i] for i in program.results[0].indices])
+        found = program.evaluate(t, x, c)["all"]
+        numbers = ~np.isnan(expected)
+        assert (np.isnan(found) == ~numbers).all()
+        assert found[numbers].tobytes() == expected[numbers].tobytes()
+
+
 @pytest.mark.parametrize("special", [False, True], ids=["ordinary", "special"])
 @pytest.mark.parametrize("seed", range(12))
 def test_every_operation(random_program, compile_c, seed, special):
