@@ -241,7 +241,7 @@ def further_enclosure(
 
 def solved_values(unknowns: int, guards: int) -> int:
     """Return how many jets the solution of so many equations for the guards on forces takes (force_enclosure.c)."""
-    return guards + 2 * unknowns + 2 * unknowns**2 if unknowns else 0
+    return guards + 4 * unknowns + 2 * unknowns**2 if unknowns else 0
 
 
 def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:

@@ -44,6 +44,7 @@ struct balance {
     double *middle, *radius; // (n, n): of its values
     double *inverse, *rest;  // (n, n): Y, bounds of |E|
     double *sides;           // (4, n): work
+    int64_t *columns;        // (n, n): of K's rows, one behind the other, those not zero; then (n + 1,): where they begin
     struct fsm_jet *right, *solution;
 };
 
@@ -313,9 +314,21 @@ static void put_right_side(const struct balance *b, bool point)
     }
 }
 
-/* Invert the matrix (n, n) in place by Gauss-Jordan elimination with row pivots; `order` (n,): work; false where it has no
-   inverse. */
-static bool invert(double *a, int64_t n, double *order)
+/* List the columns in which one of two rows (n,) is not zero; returns how many. */
+static int64_t list_columns(const double *row, const double *other, int64_t n, int64_t *columns)
+{
+    int64_t count = 0;
+    for (int64_t j = 0; j < n; j++) {
+        if (row[j] != 0.0 || other[j] != 0.0) {
+            columns[count++] = j;
+        }
+    }
+    return count;
+}
+
+/* Invert the matrix (n, n) in place by Gauss-Jordan elimination with row pivots; `order`, `columns` (n,): work; false where it
+   has no inverse.  Of many bodies that do not touch most entries stay zero. */
+static bool invert(double *a, int64_t n, double *order, int64_t *columns)
 {
     for (int64_t k = 0; k < n; k++) {
         int64_t best = k;
@@ -332,14 +345,15 @@ static bool invert(double *a, int64_t n, double *order)
             a[best * n + j] = a[k * n + j];
             a[k * n + j] = j == k ? 1.0 / pivot : entry / pivot;
         }
+        int64_t count = list_columns(a + k * n, a + k * n, n, columns);
         for (int64_t i = 0; i < n; i++) {
             double factor = a[i * n + k];
             if (i == k || factor == 0.0) {
                 continue;
             }
             a[i * n + k] = 0.0;
-            for (int64_t j = 0; j < n; j++) {
-                a[i * n + j] -= factor * a[k * n + j];
+            for (int64_t c = 0; c < count; c++) {
+                a[i * n + columns[c]] -= factor * a[k * n + columns[c]];
             }
         }
     }
@@ -368,8 +382,13 @@ static bool factor_balance(const struct balance *b)
         }
         b->radius[i] += rounding * fabs(b->middle[i]);
     }
-    if (!invert(b->inverse, n, b->sides)) {
+    if (!invert(b->inverse, n, b->sides, b->columns)) {
         return false;
+    }
+    int64_t *begin = b->columns + n * n;
+    begin[0] = 0;
+    for (int64_t k = 0; k < n; k++) {
+        begin[k + 1] = begin[k] + list_columns(b->middle + k * n, b->radius + k * n, n, b->columns + begin[k]);
     }
     for (int64_t i = 0; i < n; i++) {
         double *totals = b->rest + i * n, *offs = b->sides;
@@ -379,7 +398,8 @@ static bool factor_balance(const struct balance *b)
         for (int64_t k = 0; k < n; k++) {
             double entry = b->inverse[i * n + k], size = fabs(entry);
             const double *middles = b->middle + k * n, *radii = b->radius + k * n;
-            for (int64_t j = 0; j < n && size > 0.0; j++) {
+            for (int64_t c = begin[k]; c < begin[k + 1] && size > 0.0; c++) {
+                int64_t j = b->columns[c];
                 totals[j] -= entry * middles[j];
                 offs[j] += size * radii[j];
             }
@@ -428,6 +448,7 @@ static struct fsm_interval *part_of(struct fsm_jet *jet, int64_t rate)
 static bool solve_rate(const struct balance *b, int64_t rate)
 {
     int64_t n = b->n;
+    const int64_t *begin = b->columns + n * n;
     double *about = b->sides, *left = about + n, *error = left + n, *again = error + n, radius;
     double rounding = (double)(n + 8) * FSM_EPS;
     for (int64_t i = 0; i < n; i++) {
@@ -445,7 +466,8 @@ static bool solve_rate(const struct balance *b, int64_t rate)
     for (int64_t i = 0; i < n; i++) {
         double total = middle_of(*part_of(b->right + i, rate), &radius);
         double off = radius + rounding * fabs(total);
-        for (int64_t j = 0; j < n; j++) {
+        for (int64_t c = begin[i]; c < begin[i + 1]; c++) {
+            int64_t j = b->columns[c];
             total -= b->middle[i * n + j] * about[j];
             off += b->radius[i * n + j] * fabs(about[j]);
         }
@@ -686,7 +708,7 @@ FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclos
    (s) from its ends; `part`: the part of a step that it is, NULL: of none.
 
    `codes` (n_g,): below -1 where a guard is one on a force; `order` 1 or 2: the rate up to which they are written, one less in
-   the middle; `jets`, `middle`: the values of the program, with room for the guards, twice n jets and 2 n^2 more
+   the middle; `jets`, `middle`: the values of the program, with room for the guards, 4 n jets and 2 n^2 more
    (run/structures.py); `middle` NULL: nothing is narrowed.  Returns the work, in operations of a program. */
 FSM_LOCAL int64_t fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
                                      int64_t order, struct fsm_jet *jets, struct fsm_jet *middle, double reach,
@@ -710,6 +732,7 @@ FSM_LOCAL int64_t fsm_enclose_forces(const struct fsm_run *run, const struct fsm
     b.inverse = b.radius + most * most;
     b.rest = b.inverse + most * most;
     b.sides = b.rest + most * most;
+    b.columns = (int64_t *)(b.sides + 4 * most);
     for (int64_t side = 0; side < sides && ordered; side++) {
         struct fsm_jet *own = side == 0 ? jets : middle;
         b.values = own;
