@@ -1,11 +1,11 @@
-"""A handful of aimed throws by a machine in C99 and by units for FMI."""
+"""Aimed throws by a machine in C99 and by units for FMI."""
 
 import pytest
 
 from tests.campaigns import exported_throws
 from tests.exports.building import quick_units
 
-THROWS = 4
+THROWS = 40
 
 
 def test_no_touch_is_missed_in_c99():
