@@ -386,7 +386,7 @@ FSM_LOCAL void fsm_make_due_between(const struct fsm_resolution *r, const struct
 FSM_LOCAL bool fsm_only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL bool fsm_changes_no_motion(const struct fsm_resolution *r, fsm_vector x, fsm_vector c);
 
-/* transition.c */
+/* event_resolution.c */
 FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers);
 FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,
                                     const struct fsm_instant *instant, fsm_vector x, fsm_vector c,

@@ -21,6 +21,7 @@
 #include "force_enclosure.c"
 #include "guard_proof.c"
 #include "mode_selection.c"
+#include "event_resolution.c"
 #include "transition.c"
 #include "inputs.c"
 #include "trial_step.c"
