@@ -107,7 +107,8 @@ _ATTRIBUTES = "attributes #0 = { nounwind }\nattributes #1 = { nounwind readnone
 
 # Functions of parameters and memory alone, such as the sine of an incline, keep their last argument and value: they
 # change between runs, or at transitions.  Threads may share a kernel, so an entry counts only if it is whole: its third
-# word is the exclusive or of the others, so that no mixture of two entries passes for one.
+# word is the exclusive or of the others, so that no mixture of two entries passes for one (R. Hyatt and T. Mann 2002,
+# A lock-less transposition table, ICGA Journal 25).
 _NO_ENTRY = "[3 x i64] [i64 0, i64 0, i64 1]"
 _KEPT = """
 define internal double @fsm_kept_{name}(double %argument, ptr %entry) #0 {{

@@ -185,6 +185,7 @@ FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const stru
     fsm_arena_release(step->arena, top);
     return change;
 }
+
 /* -- What rests stays at rest if any impulses within the laws hold it (docs/theory.md, "Time stepping").
 
    Where contacts share friction, sticking and sliding can both satisfy all laws of a step, and the sweeps, which begin
