@@ -676,11 +676,37 @@ static bool is_behind_end(const struct fsm_resolution *r, int64_t k, double gap)
     return at_end && AT(r->tables->contact_ends, k, 0) >= 0 && r->event.at[k] != FSM_EVENT_CLOSES && gap < -small;
 }
 
+/* Whether contact `k` is open in the mode that the transition names. */
+static bool is_released(const struct fsm_resolution *r, int64_t k)
+{
+    return r->transition >= 0 && AT(r->tables->transition_states, r->transition, k) == FSM_CONTACT_FREE;
+}
+
+/* Mark in `insists` the contacts that close in this instant, that the transition opens, and whose bodies still approach after
+   the impacts of all others, to within `near` (m); returns whether there are more of them. */
+FSM_LOCAL bool fsm_any_insists(const struct fsm_resolution *r, double near)
+{
+    const struct fsm_tables *tables = r->tables;
+    bool any = false;
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        int64_t row = AT(tables->contact_rows, k, 0), flags = tables->contact_flags.at[k];
+        bool apart = (flags & FSM_FLAG_RIGID) != 0 && (flags & FSM_FLAG_TWO_SIDED) == 0 &&
+                     (r->before.at[k] == FSM_CONTACT_FREE || r->moved.at[k] != 0);
+        if (apart && is_released(r, k) && r->insists.at[k] == 0 && r->terms->closes_if.at[k] != 0.0 &&
+            fsm_within_face(tables, r->terms, k) &&
+            closes(r, k, r->terms->residual.at[row], near * tables->row_unit.at[row]) &&
+            fsm_row_speed(r->terms, row, r->u) < -fsm_still(tables, r->terms, k)) {
+            r->insists.at[k] = any = true;
+        }
+    }
+    return any;
+}
+
 /* Mark the contacts whose gaps are zero, to within `near` (m); false if one is deeper than the gap tolerance.
 
    In the course of a run a contact that is near but has not fired is left to close by itself: closing it would move
-   it.  A transition to a mode in which a contact is open releases it if it was closed before; one that closes in this
-   instant has its impact. */
+   it.  A transition to a mode in which a contact is open releases it; one that closes in this instant has its impact if it
+   insists. */
 static bool mark_closed(const struct fsm_resolution *r, double near)
 {
     const struct fsm_tables *tables = r->tables;
@@ -692,9 +718,9 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
         if (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) {
             r->closed.at[k] = 1;
         } else if (r->before.at[k] != FSM_CONTACT_FREE && r->moved.at[k] == 0) {
-            bool released = r->transition >= 0 && AT(tables->transition_states, r->transition, k) == FSM_CONTACT_FREE;
-            r->closed.at[k] = !released && r->event.at[k] != FSM_EVENT_LEAVES;
-        } else if (r->terms->closes_if.at[k] != 0.0 && fsm_within_face(tables, r->terms, k)) {
+            r->closed.at[k] = !is_released(r, k) && r->event.at[k] != FSM_EVENT_LEAVES;
+        } else if (r->terms->closes_if.at[k] != 0.0 && fsm_within_face(tables, r->terms, k) &&
+                   (!is_released(r, k) || r->insists.at[k] == 1)) {
             int64_t row = AT(tables->contact_rows, k, 0);
             double gap = r->terms->residual.at[row], small = fsm_gap_tolerance(tables, row);
             // a guard that was seen in this instant, and changed nothing, is watched from somewhat below zero on

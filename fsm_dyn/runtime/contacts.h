@@ -176,6 +176,7 @@ struct fsm_resolution {
     fsm_indices jammed;            // 1: of an island for which no contact states are consistent
     fsm_indices moved;             // 1: a closed contact whose gap its reset map has changed
     fsm_indices answers;           // 1: a contact that answers an impulse of the transition, without rebound
+    fsm_indices insists;           // 1: a contact that closes though the transition opens it, as nothing else stops it
     fsm_matrix between;            // (n_transitions, 2): guards of the conditions that became met between two jumps, infinite:
                                    // none did, minus infinite: it ceased to be
     int64_t transition;            // user-defined transition taken, -1: none
@@ -363,6 +364,7 @@ FSM_LOCAL void fsm_rest_on_one(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_follow_slip(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_void_face_ends(const struct fsm_resolution *r);
 FSM_LOCAL bool fsm_find_active(const struct fsm_resolution *r, double near);
+FSM_LOCAL bool fsm_any_insists(const struct fsm_resolution *r, double near);
 
 /* compliant_contacts.c */
 FSM_LOCAL bool fsm_is_inner_compression(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);

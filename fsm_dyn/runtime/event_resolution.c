@@ -26,8 +26,8 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t floats = system * (system + n + 12) + 33 * n * n + 125 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
     floats += 3 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
-    floats += 4 * sizes->n_transitions;
-    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 11 * sizes->n_contacts + 126 * contacts +
+    floats += 4 * sizes->n_transitions + 2 * sizes->n_rows;
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 12 * sizes->n_contacts + 126 * contacts +
                 sizes->max_guards + 450;
     return floats;
 }
@@ -70,6 +70,17 @@ static bool speeds_differ(const struct fsm_resolution *r, fsm_vector x)
     return false;
 }
 
+/* Copy `source` to `target`; return whether that changes it. */
+static bool replace(fsm_vector target, fsm_vector source)
+{
+    bool changed = false;
+    for (int64_t i = 0; i < target.n; i++) {
+        changed = changed || target.at[i] != source.at[i];
+        target.at[i] = source.at[i];
+    }
+    return changed;
+}
+
 /* Begin with copies of state and context, evaluated, and nothing known of the contacts. */
 static struct fsm_resolution begin_resolution(struct fsm_work *work, const struct fsm_tables *tables,
                                               const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
@@ -94,6 +105,7 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
                                .moved = fsm_arena_indices(arena, n_contacts),
                                .between = fsm_arena_matrix(arena, sizes->n_transitions, 2),
                                .answers = fsm_arena_indices(arena, n_contacts),
+                               .insists = fsm_arena_indices(arena, n_contacts),
                                .transition = -1,
                                .outcome = outcome};
     r.u = fsm_vector_from(r.state, sizes->n_q);
@@ -128,6 +140,7 @@ static bool read_instant(struct fsm_resolution *r, const struct fsm_instant *ins
         return false;
     }
     for (int64_t k = 0; k < r->before.n; k++) {
+        r->insists.at[k] = instant->reason == FSM_REASON_ZENO; // a sequence of impacts is completed
         r->before.at[k] = AT(r->tables->mode_states, instant->mode, k);
         r->outcome->wanted.at[k] = AT(r->tables->mode_states, instant->mode, k);
         if (r->transition < 0) {
@@ -155,7 +168,7 @@ static int64_t find_closed(const struct fsm_resolution *r, const struct fsm_inst
 /* Velocity: carry out impacts until no pair of coinciding corners strikes; returns a status.
 
    `x` (n_q + n_u,): the state before them. */
-static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
+static int64_t impacts_in_turn(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
                                double near)
 {
     fsm_mark top = fsm_arena_mark(r->arena);
@@ -176,6 +189,30 @@ static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_
         status = fsm_resolve_impact(r, FSM_IMPACT_REBOUND);
     }
     return status;
+}
+
+/* Velocity: carry out the impacts of this instant; returns a status.
+
+   A contact that closes in it, and that the transition opens, has one if nothing else stops its bodies: neither a lock that is
+   engaged nor another contact.  `x` (n_q + n_u,): the state before them. */
+static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
+                               double near)
+{
+    if (r->transition < 0) {
+        return impacts_in_turn(r, instant, x, near);
+    }
+    fsm_vector impulse = fsm_arena_copy(r->arena, r->outcome->impulse);
+    double beta = r->outcome->energy->beta;
+    int64_t status = impacts_in_turn(r, instant, x, near);
+    if (status != FSM_CONTINUE || !fsm_any_insists(r, near)) {
+        return status;
+    }
+    replace(r->state, x);
+    replace(r->outcome->impulse, impulse);
+    r->outcome->energy->beta = beta;
+    evaluate(r);
+    status = find_closed(r, instant, near);
+    return status == FSM_CONTINUE ? impacts_in_turn(r, instant, x, near) : status;
 }
 
 /* Whether contact `k` takes the place of one that was closed and leaves its face. */
@@ -313,17 +350,6 @@ static int64_t resolve_accelerations(const struct fsm_resolution *r)
         }
     }
     return r->arena->top->overflown != 0 ? FSM_BUFFER_FULL : status;
-}
-
-/* Copy `source` to `target`; return whether that changes it. */
-static bool replace(fsm_vector target, fsm_vector source)
-{
-    bool changed = false;
-    for (int64_t i = 0; i < target.n; i++) {
-        changed = changed || target.at[i] != source.at[i];
-        target.at[i] = source.at[i];
-    }
-    return changed;
 }
 
 /* Enter the mode after in the outcome, and write state and context back; returns a status. */
