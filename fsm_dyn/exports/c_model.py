@@ -248,9 +248,9 @@ def number(value: float | int) -> str:
     if isinstance(value, int | np.integer):
         return "INT64_MAX" if int(value) == _LARGEST else str(int(value))
     if math.isnan(value):
-        return "NAN"
+        return "FSM_NAN"
     if math.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
+        return "FSM_INFINITY" if value > 0 else "-FSM_INFINITY"
     return repr(float(value))
 
 

@@ -193,7 +193,7 @@ FSM_LOCAL void fsm_look_between(const struct fsm_resolution *r, const struct fsm
         bool met = condition_is_met(tables, guard, known, value, 0.0);
         if (met && becomes_met(tables, guard, known)) {
             AT(r->between, w, second) = value;
-        } else if (!met && known == MET) {
+        } else if (known == MET && value > fsm_graze_tolerance(tables, guard)) {
             AT(r->between, w, second) = -FSM_INFINITY;
         }
     }

@@ -23,7 +23,7 @@
 #define FSM_TERMS_ENTRY     12 // steps of elimination that an entry of the matrix costs too,
 #define FSM_TERMS_OPERATION 25 // and an operation of a program
 
-static const struct fsm_jet UNBOUNDED = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}, {-INFINITY, INFINITY}};
+static const struct fsm_jet UNBOUNDED = {{-FSM_INFINITY, FSM_INFINITY}, {-FSM_INFINITY, FSM_INFINITY}, {-FSM_INFINITY, FSM_INFINITY}};
 static const struct fsm_jet NOTHING = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
 
 /* The equations of a mode over one piece; `rows` and `slides` (n - n_u + implied,): rows held, and contacts that slide on

@@ -12,7 +12,7 @@
 #define WIDEN       (2.0 * FSM_EPS) // of a result, for its rounding
 #define WIDEN_MORE  (8.0 * FSM_EPS) // for that of functions
 
-static const struct fsm_interval LINE = {-INFINITY, INFINITY};
+static const struct fsm_interval LINE = {-FSM_INFINITY, FSM_INFINITY};
 static const struct fsm_interval ZERO = {0.0, 0.0};
 
 static inline struct fsm_interval outward_by(double low, double high, double part)

@@ -34,7 +34,7 @@ def ball(tmp_path):
         (("ltch",), "did you mean 'latch'?"),
         (("latch", "--method", "rk5"), "remedy: did you mean 'rk4'?"),
         (("latch", "--method", "radau"), "remedy: leave the method out"),
-        (("latch", "--method", "rk4"), "remedy: give step=... (s)"),
+        (("latch", "--method", "rk4"), "on the command line --step '1 ms'"),
         (("latch", "--real", "float", "--to", "fmu3"), "allowed: c99, cortex-m of floats"),
         (("latch", "--spare-modes", "100"), "allowed: 0 to 64"),
         (("latch", "--spare-modes", "4"), "remedy: leave spare modes out"),

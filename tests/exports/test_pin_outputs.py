@@ -94,7 +94,7 @@ def test_quantities_of_a_page_are_those_of_the_run(crank):
     layout = crank.automaton.terms.layout
     encoder = FrameEncoder(crank, TickColumns(layout.w, layout.x, 0, ()), run.rows.x[0], run.rows.context[0])
     units = {quantity.name: quantity.unit for quantity in encoder.quantities.all}
-    assert [units[name] for name in COLUMNS] == ["N", "N", "N·m", "N·m"]
+    assert [units[name] for name in COLUMNS] == ["N", "N", "N*m", "N*m"]
     for k in (0, len(run) // 2):
         shown = dict(zip(units, encoder.values((), run.rows.x[k], run.rows.context[k]), strict=True))
         np.testing.assert_allclose([shown[name] for name in COLUMNS], [run[name][k] for name in COLUMNS], rtol=1e-11)

@@ -60,7 +60,7 @@ print(re.search(r"se\\.slice\\s*:\\s*(\\d+)", pathlib.Path("/proc/self/sched").r
 
 @pytest.mark.skipif(sys.platform != "linux" or not os.path.exists("/proc/self/sched"), reason="of Linux alone")
 def test_time_slices_are_short_without_privileges():
-    """As the kernel tells in a file of its own; one before 6.12 says that it has no such slices."""
+    """Judged by the kernel's account of the process; kernels before 6.12 have no such slices."""
     done = subprocess.run([sys.executable, "-c", SLICES], capture_output=True, text=True, check=True)
     told, slice_ = done.stdout.splitlines()
     assert "SCHED_FIFO: not granted" in told
