@@ -218,7 +218,7 @@ def test_a_ball_leaves_three_spheres_when_no_forces_hold_it(order, sense, headin
         assert 0.0 <= late < 2e-3 if "step" in way else abs(late) < 1e-5, way
 
 
-# by time stepping, sweeps of the step in which it lets go end at their bound, 5e-8 from their limit, and the run reports it
+# sweeps of the time step at the release end at their bound, 5e-8 from their limit, as the run reports
 @pytest.mark.filterwarnings("ignore:1 of 133 contact problems were not solved")
 @pytest.mark.parametrize(("order", "sense"), [(("ground", "wall"), 1), (("wall", "ground"), -1)])
 def test_a_box_leaves_a_wall_when_no_forces_hold_it(order, sense):
